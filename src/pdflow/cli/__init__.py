@@ -1,0 +1,1 @@
+"""The `pdflow` command: one file per subcommand, heavy imports inside the functions."""

@@ -1,0 +1,1 @@
+"""Pure functions on points: frame, neighbours, patches, sampling, triangles."""

@@ -1,0 +1,188 @@
+"""Read and write any cloud without losing anything.
+
+`read` and `write` take whole clouds; `open_reader` and `open_writer` take chunks. The format
+follows from the suffix or from `format`. Writes are atomic.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pdflow.cloud import PointCloud
+from pdflow.errors import PdflowError
+from pdflow.io.atomic import atomic_path
+from pdflow.io.registry import FORMATS, Format, find_format
+from pdflow.io.stream import CHUNK, Field, Header, MemoryReader, Reader, Writer
+from pdflow.mesh import TriangleMesh
+
+__all__ = [
+    "CHUNK",
+    "FORMATS",
+    "Field",
+    "Format",
+    "Header",
+    "Reader",
+    "Writer",
+    "atomic_path",
+    "drop_nonfinite",
+    "find_format",
+    "open_reader",
+    "open_writer",
+    "read",
+    "read_mesh",
+    "require_finite",
+    "write",
+    "write_mesh",
+]
+
+PathLike = str | os.PathLike[str]
+
+
+def read(path: PathLike, format: str | None = None) -> PointCloud:
+    """The whole cloud in a file. Coordinates may be NaN here; see `require_finite`."""
+    path = Path(path)
+    with open_reader(path, format) as reader:
+        chunks = list(reader.chunks(CHUNK))
+    if not chunks:
+        raise PdflowError(f"{path} holds no points: nothing can be done with it.")
+    return chunks[0] if len(chunks) == 1 else PointCloud.concatenate(chunks)
+
+
+def write(path: PathLike, cloud: PointCloud, format: str | None = None) -> None:
+    """Write a whole cloud, atomically. Warns once (LossWarning) of what the format can't hold."""
+    module = _point_format(Path(path), format).load()
+    if not len(cloud):
+        raise PdflowError(f"{path}: the cloud has no points, so nothing was written.")
+    with atomic_path(Path(path)) as temporary:
+        if hasattr(module, "write"):
+            module.write(temporary, cloud)
+        else:
+            writer: Writer = module.open_writer(temporary, Header.of(cloud))
+            _run(writer, [cloud])
+
+
+def open_reader(path: PathLike, format: str | None = None) -> Reader:
+    """Open a file: its header at once, its points in chunks."""
+    path = Path(path)
+    fmt = _point_format(path, format)
+    _check_readable(path)
+    module = fmt.load()
+    if hasattr(module, "open_reader"):
+        reader: Reader = module.open_reader(path)
+        return reader
+    return MemoryReader(module.read(path))
+
+
+@contextmanager
+def open_writer(path: PathLike, header: Header, format: str | None = None) -> Iterator[Writer]:
+    """Write a file in chunks, atomically: it appears when the block ends without an error."""
+    module = _point_format(Path(path), format).load()
+    with atomic_path(Path(path)) as temporary:
+        if hasattr(module, "open_writer"):
+            writer: Writer = module.open_writer(temporary, header)
+        else:
+            writer = _WholeWriter(module, temporary, header)
+        try:
+            yield writer
+        except BaseException:
+            writer.abort()
+            raise
+        writer.finish()
+
+
+def read_mesh(path: PathLike, format: str | None = None) -> TriangleMesh:
+    """The triangle mesh in a file."""
+    path = Path(path)
+    fmt = _mesh_format(path, format)
+    _check_readable(path)
+    mesh: TriangleMesh = fmt.load().read_mesh(path)
+    if not np.isfinite(mesh.vertices).all():
+        row = int(np.flatnonzero(~np.isfinite(mesh.vertices).all(1))[0])
+        raise PdflowError(f"{path}: vertex {row} is not finite: repair the mesh first.")
+    return mesh
+
+
+def write_mesh(path: PathLike, mesh: TriangleMesh, format: str | None = None) -> None:
+    """Write a triangle mesh, atomically."""
+    module = _mesh_format(Path(path), format).load()
+    with atomic_path(Path(path)) as temporary:
+        module.write_mesh(temporary, mesh)
+
+
+def require_finite(cloud: PointCloud, path: PathLike) -> PointCloud:
+    """The cloud itself, or an error that says where its first NaN or infinite point is."""
+    bad = np.flatnonzero(~np.isfinite(cloud.points).all(1))
+    if len(bad):
+        raise PdflowError(
+            f"{path}: {len(bad)} of {len(cloud)} points are NaN or infinite, the first in row "
+            f"{bad[0]}: add --drop-nonfinite to leave them out."
+        )
+    return cloud
+
+
+def drop_nonfinite(cloud: PointCloud) -> tuple[PointCloud, int]:
+    """The cloud without its NaN and infinite points, and how many there were."""
+    good = np.isfinite(cloud.points).all(1)
+    dropped = int((~good).sum())
+    return (cloud[good] if dropped else cloud), dropped
+
+
+class _WholeWriter(Writer):
+    """Collects chunks for a format that can only write whole clouds."""
+
+    def __init__(self, module: Any, path: Path, header: Header) -> None:
+        self._module, self._path, self._header = module, path, header
+        self._chunks: list[PointCloud] = []
+
+    def write(self, chunk: PointCloud) -> None:
+        self._chunks.append(chunk)
+
+    def finish(self) -> None:
+        cloud = PointCloud.concatenate(self._chunks)
+        self._module.write(
+            self._path, PointCloud(cloud.points, cloud.attributes, self._header.metadata)
+        )
+
+
+def _run(writer: Writer, chunks: list[PointCloud]) -> None:
+    try:
+        for chunk in chunks:
+            writer.write(chunk)
+    except BaseException:
+        writer.abort()
+        raise
+    writer.finish()
+
+
+def _point_format(path: Path, name: str | None) -> Format:
+    fmt = find_format(path, name)
+    if not fmt.points:
+        raise PdflowError(
+            f"{path}: {fmt.name} holds meshes, not clouds: use `pdflow sample` on it."
+        )
+    return fmt
+
+
+def _mesh_format(path: Path, name: str | None) -> Format:
+    fmt = find_format(path, name)
+    if not fmt.mesh:
+        meshes = ", ".join(f.name for f in FORMATS if f.mesh)
+        raise PdflowError(f"{path}: {fmt.name} holds no mesh: use one of {meshes}.")
+    return fmt
+
+
+def _check_readable(path: Path) -> None:
+    if path.is_dir():
+        raise PdflowError(f"{path} is a directory: name a file in it.")
+    if not path.exists():
+        raise PdflowError(f"{path} does not exist: check the name.")
+    if not os.access(path, os.R_OK):
+        raise PdflowError(f"{path} may not be read: ask for permission.")
+    if path.is_file() and path.stat().st_size == 0:
+        raise PdflowError(f"{path} is empty: it holds no header and no points.")

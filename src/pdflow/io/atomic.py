@@ -1,0 +1,51 @@
+"""Atomic writes: a crash or a full disk leaves the old file, never half a new one."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pdflow.errors import PdflowError
+
+
+@contextmanager
+def atomic_path(path: Path) -> Iterator[Path]:
+    """A temporary path beside `path` that takes its place when the block ends well.
+
+    The file is flushed to disk first; on any error, Ctrl-C included, it is removed and `path`
+    is as it was. A link is followed, so that the file it points at is replaced.
+    """
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise PdflowError(f"{path} is a directory: name the output file itself.")
+    if not target.parent.is_dir():
+        raise PdflowError(f"{path}: folder {target.parent} does not exist: make it first.")
+    try:
+        handle, name = tempfile.mkstemp(
+            prefix=f".{target.stem[:40]}.", suffix=target.suffix, dir=target.parent
+        )
+    except OSError as error:
+        raise PdflowError(f"{path} cannot be written ({error.strerror}).") from error
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.chmod(target.stat().st_mode & 0o7777 if target.exists() else 0o666 & ~_umask())
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    except OSError as error:
+        raise PdflowError(
+            f"{path} could not be written ({error.strerror or error}); nothing was changed."
+        ) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,104 @@
+"""Header first, then chunks: the contract by which no file has to fit in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from pdflow.cloud import PointCloud
+
+CHUNK = 1_000_000
+"""Points per chunk where the caller does not say."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """An attribute before its values are read: dtype, and width 0 for (M,) or W for (M, W)."""
+
+    dtype: np.dtype[Any]
+    width: int = 0
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a file says before its points are read.
+
+    count        points in the file; None where only reading to the end can tell (text)
+    fields       attribute name -> Field
+    metadata     as in PointCloud
+    point_dtype  dtype the coordinates are stored in (float32 or float64)
+    """
+
+    count: int | None
+    fields: dict[str, Field] = field(default_factory=dict)
+    metadata: dict[str, Any] = field(default_factory=dict)
+    point_dtype: np.dtype[Any] = np.dtype(np.float64)
+
+    @staticmethod
+    def of(cloud: PointCloud) -> Header:
+        """The header that a file with this cloud would have (float32 where that is exact)."""
+        exact = np.array_equal(cloud.points.astype(np.float32).astype(np.float64), cloud.points)
+        return Header(
+            count=len(cloud),
+            fields={
+                k: Field(v.dtype, v.shape[1] if v.ndim == 2 else 0)
+                for k, v in cloud.attributes.items()
+            },
+            metadata=cloud.metadata,
+            point_dtype=np.dtype(np.float32 if exact else np.float64),
+        )
+
+
+class Reader:
+    """An open file: its header, then its points in chunks. A context manager."""
+
+    header: Header
+
+    def chunks(self, size: int = CHUNK) -> Iterator[PointCloud]:
+        """Clouds of at most `size` points, in file order, each with the file's metadata."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Let go of the file."""
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class Writer:
+    """A file being written in chunks. `finish` completes it (counts, trailers)."""
+
+    def write(self, chunk: PointCloud) -> None:
+        """Append points; attributes must be those of the header."""
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """Complete and close the file."""
+
+    def abort(self) -> None:
+        """Close the file without completing it."""
+
+
+class MemoryReader(Reader):
+    """A Reader over a cloud that is already in memory, for formats that cannot stream."""
+
+    def __init__(self, cloud: PointCloud) -> None:
+        self.header = Header.of(cloud)
+        self._cloud = cloud
+
+    def chunks(self, size: int = CHUNK) -> Iterator[PointCloud]:
+        """Slices of the cloud."""
+        for start in range(0, len(self._cloud), size):
+            yield self._cloud[start : start + size]

@@ -1,0 +1,1 @@
+"""Numbers that judge anybody's output; nothing here knows the model."""

@@ -1,0 +1,1 @@
+"""Noise: models that make it, and the estimate of its level."""

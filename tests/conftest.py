@@ -1,0 +1,29 @@
+"""Where the data beside the checkout lives, and the skips for what is not there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip, with a reason, what needs data, weights, a GPU or a browser that is not here."""
+    for item in items:
+        if "data" in item.keywords and not (SHARED / "data").is_dir():
+            item.add_marker(pytest.mark.skip(reason="no benchmark data at ../shared/data"))
+        if "reference" in item.keywords and not (SHARED / "reference").is_dir():
+            item.add_marker(pytest.mark.skip(reason="no authors' weights at ../shared/reference"))
+        if "gpu" in item.keywords:
+            import torch
+
+            if not torch.cuda.is_available():
+                item.add_marker(pytest.mark.skip(reason="no CUDA device"))
+
+
+@pytest.fixture
+def shared() -> Path:
+    """The folder with benchmark data and reference weights."""
+    return SHARED

@@ -1,0 +1,28 @@
+import numpy as np
+import pytest
+
+from pdflow import PointCloud
+from pdflow.errors import PdflowError
+
+
+def test_utm_coordinates_keep_a_tenth_of_a_millimetre() -> None:
+    points = np.array([[5e6 + 1e-4, 4e5, 100.0]])
+    assert abs(PointCloud(points).points[0, 0] - 5e6 - 1e-4) < 1e-8
+
+
+def test_rows_take_their_attributes_along() -> None:
+    cloud = PointCloud(np.eye(3), {"colors": np.arange(9).reshape(3, 3)}, {"crs": "EPSG:1"})
+    part = cloud[[2, 0]]
+    assert part.attributes["colors"].tolist() == [[6, 7, 8], [0, 1, 2]]
+    assert part.metadata == {"crs": "EPSG:1"}
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 2), (2, 3, 1)])
+def test_wrong_point_shapes_are_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(PdflowError, match="one row per point"):
+        PointCloud(np.zeros(shape))
+
+
+def test_attribute_of_wrong_length_is_refused() -> None:
+    with pytest.raises(PdflowError, match="'intensity'"):
+        PointCloud(np.zeros((2, 3)), {"intensity": np.zeros(3)})
