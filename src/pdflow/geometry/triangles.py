@@ -1,0 +1,376 @@
+"""Exact distances between points and triangles, both ways, and rays onto a mesh. All float64.
+
+A face may be degenerate: one whose corners lie on a line is that segment, one whose corners
+coincide is that point. Everything is relative to the query, so that large coordinates (UTM) cost
+no more precision than their own rounding.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pdflow.errors import PdflowError
+from pdflow.geometry.bvh import (
+    STACK,
+    Floats,
+    Ints,
+    build_tree,
+    compiled,
+    leaf_range,
+    point_to_box,
+    ray_to_box,
+    run_in_threads,
+)
+from pdflow.mesh import TriangleMesh
+
+Flags = NDArray[np.bool_]
+
+_SLIVER = 1e-8
+"""Squared sine of the angle at a corner below which a projection onto the plane is not trusted."""
+
+
+def closest_on_mesh(
+    points: ArrayLike, mesh: TriangleMesh, *, edges_only: ArrayLike | None = None
+) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
+    """The point of a mesh that is closest to each given point.
+
+    points      (M, 3)
+    edges_only  (F,) bool: faces that count as their three edges, without an inside
+
+    Returns squared distances (M,), faces (M,) and closest points (M, 3).
+
+    >>> mesh = TriangleMesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]])
+    >>> sq_distances, faces, closest = closest_on_mesh([[0.25, 0.25, 2.0]], mesh)
+    >>> sq_distances.tolist(), faces.tolist(), closest.tolist()
+    ([4.0], [0], [[0.25, 0.25, 0.0]])
+    """
+    queries = _rows_of_three(points, "Points")
+    corners, wires = _faces_of(mesh, edges_only)
+    order, boxes = build_tree(corners.min(1), corners.max(1))
+    sq_distances = np.empty(len(queries))
+    faces = np.empty(len(queries), np.int64)
+    closest = np.empty((len(queries), 3))
+    run_in_threads(
+        _closest_face, len(queries), queries, corners, wires, order, boxes, sq_distances, faces,
+        closest,
+    )  # fmt: skip
+    return sq_distances, faces, closest
+
+
+def faces_to_points(
+    mesh: TriangleMesh, points: ArrayLike, *, edges_only: ArrayLike | None = None
+) -> NDArray[np.float64]:
+    """For every face, the squared distance (F,) to the point that is nearest to it.
+
+    points      (M, 3), at least one
+    edges_only  (F,) bool: faces that count as their three edges, without an inside
+
+    >>> mesh = TriangleMesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]])
+    >>> faces_to_points(mesh, [[0.25, 0.25, 2.0], [9.0, 9.0, 9.0]]).tolist()
+    [4.0]
+    """
+    targets = _rows_of_three(points, "Points")
+    if not len(targets):
+        raise PdflowError("There are no points to measure the faces against: give at least one.")
+    corners, wires = _faces_of(mesh, edges_only)
+    order, boxes = build_tree(targets, targets)
+    sq_distances = np.empty(len(corners))
+    run_in_threads(
+        _closest_point, len(corners), corners, wires, targets, order, boxes, sq_distances
+    )
+    return sq_distances
+
+
+def cast_rays(
+    origins: ArrayLike, directions: ArrayLike, mesh: TriangleMesh
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """The first face that each ray meets, seen from either side.
+
+    origins     (R, 3)
+    directions  (R, 3), of any length but zero
+
+    Returns distances (R,), inf where nothing is met, and faces (R,), -1 there. No ray slips
+    through an edge that two faces share (the test of Woop, Benthin and Wald, 2013).
+
+    >>> mesh = TriangleMesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]])
+    >>> distances, faces = cast_rays([[0.2, 0.2, 3.0]] * 2, [[0, 0, -5.0], [0, 0, 1.0]], mesh)
+    >>> distances.tolist(), faces.tolist()
+    ([3.0, inf], [0, -1])
+    """
+    starts = _rows_of_three(origins, "Ray origins")
+    ways = _rows_of_three(directions, "Ray directions")
+    if len(starts) != len(ways):
+        raise PdflowError(
+            f"There are {len(starts)} ray origins but {len(ways)} directions: give one for each."
+        )
+    lengths = np.linalg.norm(ways, axis=1)
+    if not (lengths > 0).all():
+        raise PdflowError(f"Ray {int(np.argmin(lengths))} has no direction: give it a length.")
+    corners, _ = _faces_of(mesh, None)
+    # Boxes a little larger than the rounding of either test below, so that no hit is pruned.
+    slack = 1e-14 * max(np.abs(starts).max(initial=0.0), np.abs(corners).max())
+    order, boxes = build_tree(corners.min(1) - slack, corners.max(1) + slack)
+    distances = np.empty(len(starts))
+    faces = np.empty(len(starts), np.int64)
+    run_in_threads(
+        _first_hit, len(starts), starts, ways / lengths[:, None], corners, order, boxes, distances,
+        faces,
+    )  # fmt: skip
+    return distances, faces
+
+
+def _rows_of_three(values: ArrayLike, name: str) -> NDArray[np.float64]:
+    rows = np.ascontiguousarray(values, dtype=np.float64)
+    if rows.ndim != 2 or rows.shape[1] != 3:
+        raise PdflowError(f"{name} must have shape (M, 3), not {rows.shape}: pass one row each.")
+    if not np.isfinite(rows).all():
+        row = int(np.flatnonzero(~np.isfinite(rows).all(1))[0])
+        raise PdflowError(f"{name}: row {row} is NaN or infinite: leave it out first.")
+    return rows
+
+
+def _faces_of(
+    mesh: TriangleMesh, edges_only: ArrayLike | None
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    if not len(mesh.faces):
+        raise PdflowError("The mesh has no faces: there is no surface to measure against.")
+    corners = np.ascontiguousarray(mesh.triangles)
+    if not np.isfinite(corners).all():
+        face = int(np.flatnonzero(~np.isfinite(corners).all((1, 2)))[0])
+        raise PdflowError(f"Face {face} has a corner that is not finite: repair the mesh first.")
+    wires = np.zeros(len(corners), bool) if edges_only is None else np.asarray(edges_only, bool)
+    if wires.shape != (len(corners),):
+        raise PdflowError(f"edges_only has shape {wires.shape}, not one value per face.")
+    return corners, wires
+
+
+@compiled
+def _dot(ax: float, ay: float, az: float, bx: float, by: float, bz: float) -> float:
+    return ax * bx + ay * by + az * bz
+
+
+@compiled
+def _origin_to_segment(
+    ax: float, ay: float, az: float, ux: float, uy: float, uz: float
+) -> tuple[float, float, float, float]:
+    """Squared distance and closest point of the segment from a to a + u, seen from the origin."""
+    length = _dot(ux, uy, uz, ux, uy, uz)
+    t = 0.0
+    if length > 0.0:
+        t = min(1.0, max(0.0, -_dot(ax, ay, az, ux, uy, uz) / length))
+    x, y, z = ax + t * ux, ay + t * uy, az + t * uz
+    return x * x + y * y + z * z, x, y, z
+
+
+@compiled
+def _point_to_triangle(
+    px: float, py: float, pz: float, corners: Floats, face: int, wire: bool
+) -> tuple[float, float, float, float]:
+    """Squared distance to a triangle, and its closest point relative to the query point.
+
+    Where the foot of the perpendicular is inside, it is the answer; else the best of the edges
+    is. A sliver tries both, since its foot is computed badly; each candidate lies on the
+    triangle, so that the smaller distance is always the better one.
+    """
+    ax, ay, az = corners[face, 0, 0] - px, corners[face, 0, 1] - py, corners[face, 0, 2] - pz
+    bx, by, bz = corners[face, 1, 0] - px, corners[face, 1, 1] - py, corners[face, 1, 2] - pz
+    cx, cy, cz = corners[face, 2, 0] - px, corners[face, 2, 1] - py, corners[face, 2, 2] - pz
+    ux, uy, uz = bx - ax, by - ay, bz - az
+    vx, vy, vz = cx - ax, cy - ay, cz - az
+    best, x, y, z = np.inf, 0.0, 0.0, 0.0
+    nx, ny, nz = uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx
+    area = _dot(nx, ny, nz, nx, ny, nz)
+    if area > 0.0 and not wire:
+        # Barycentric weights of b and c: (v x a) . n / n.n and (a x u) . n / n.n.
+        beta = _dot(vy * az - vz * ay, vz * ax - vx * az, vx * ay - vy * ax, nx, ny, nz) / area
+        gamma = _dot(ay * uz - az * uy, az * ux - ax * uz, ax * uy - ay * ux, nx, ny, nz) / area
+        if beta >= 0.0 and gamma >= 0.0 and beta + gamma <= 1.0:
+            x = ax + beta * ux + gamma * vx
+            y = ay + beta * uy + gamma * vy
+            z = az + beta * uz + gamma * vz
+            best = x * x + y * y + z * z
+            if area > _SLIVER * _dot(ux, uy, uz, ux, uy, uz) * _dot(vx, vy, vz, vx, vy, vz):
+                return best, x, y, z
+    sq, sx, sy, sz = _origin_to_segment(ax, ay, az, ux, uy, uz)
+    if sq < best:
+        best, x, y, z = sq, sx, sy, sz
+    sq, sx, sy, sz = _origin_to_segment(bx, by, bz, cx - bx, cy - by, cz - bz)
+    if sq < best:
+        best, x, y, z = sq, sx, sy, sz
+    sq, sx, sy, sz = _origin_to_segment(ax, ay, az, vx, vy, vz)
+    if sq < best:
+        best, x, y, z = sq, sx, sy, sz
+    return best, x, y, z
+
+
+@compiled
+def _triangle_to_box(
+    corners: Floats, face: int, wire: bool, boxes: Floats, node: int, best: float
+) -> float:
+    """A lower bound of the squared distance between a triangle and a box.
+
+    The gap between the two boxes where that already reaches `best`; else the distance from the
+    box's centre less half its diagonal, which is tight for a triangle much larger than the box.
+    """
+    sq_gap = 0.0
+    for k in range(3):
+        a, b, c = corners[face, 0, k], corners[face, 1, k], corners[face, 2, k]
+        gap = max(boxes[node, k] - max(a, b, c), min(a, b, c) - boxes[node, k + 3], 0.0)
+        sq_gap += gap * gap
+    if sq_gap >= best:
+        return sq_gap
+    x = 0.5 * (boxes[node, 0] + boxes[node, 3])
+    y = 0.5 * (boxes[node, 1] + boxes[node, 4])
+    z = 0.5 * (boxes[node, 2] + boxes[node, 5])
+    sq, _, _, _ = _point_to_triangle(x, y, z, corners, face, wire)
+    sq_radius = (boxes[node, 3] - x) ** 2 + (boxes[node, 4] - y) ** 2 + (boxes[node, 5] - z) ** 2
+    gap = max(0.0, np.sqrt(sq) - np.sqrt(sq_radius))
+    bound: float = max(sq_gap, gap * gap)
+    return bound
+
+
+@compiled
+def _closest_face(
+    start: int,
+    stop: int,
+    points: Floats,
+    corners: Floats,
+    wires: Flags,
+    order: Ints,
+    boxes: Floats,
+    sq_distances: Floats,
+    faces: Ints,
+    closest: Floats,
+) -> None:
+    first_leaf = len(boxes) // 2
+    stack = np.empty(STACK, np.int64)
+    bounds = np.empty(STACK)
+    for row in range(start, stop):
+        px, py, pz = points[row]
+        best = np.inf
+        stack[0], bounds[0], top = 0, 0.0, 1
+        while top > 0:
+            top -= 1
+            node = stack[top]
+            if bounds[top] >= best:
+                continue
+            if node >= first_leaf:
+                begin, end = leaf_range(node, boxes, len(order))
+                for i in range(begin, end):
+                    face = order[i]
+                    sq, x, y, z = _point_to_triangle(px, py, pz, corners, face, wires[face])
+                    if sq < best:
+                        best = sq
+                        sq_distances[row], faces[row] = sq, face
+                        closest[row, 0], closest[row, 1], closest[row, 2] = px + x, py + y, pz + z
+                continue
+            near, far = 2 * node + 1, 2 * node + 2
+            near_bound = point_to_box(px, py, pz, boxes, near)
+            far_bound = point_to_box(px, py, pz, boxes, far)
+            if far_bound < near_bound:
+                near, far, near_bound, far_bound = far, near, far_bound, near_bound
+            stack[top], bounds[top] = far, far_bound
+            stack[top + 1], bounds[top + 1] = near, near_bound
+            top += 2
+
+
+@compiled
+def _closest_point(
+    start: int,
+    stop: int,
+    corners: Floats,
+    wires: Flags,
+    points: Floats,
+    order: Ints,
+    boxes: Floats,
+    sq_distances: Floats,
+) -> None:
+    first_leaf = len(boxes) // 2
+    stack = np.empty(STACK, np.int64)
+    bounds = np.empty(STACK)
+    for face in range(start, stop):
+        best = np.inf
+        stack[0], bounds[0], top = 0, 0.0, 1
+        while top > 0:
+            top -= 1
+            node = stack[top]
+            if bounds[top] >= best:
+                continue
+            if node >= first_leaf:
+                begin, end = leaf_range(node, boxes, len(order))
+                for i in range(begin, end):
+                    px, py, pz = points[order[i]]
+                    sq, _, _, _ = _point_to_triangle(px, py, pz, corners, face, wires[face])
+                    best = min(best, sq)
+                continue
+            near, far = 2 * node + 1, 2 * node + 2
+            near_bound = _triangle_to_box(corners, face, wires[face], boxes, near, best)
+            far_bound = _triangle_to_box(corners, face, wires[face], boxes, far, best)
+            if far_bound < near_bound:
+                near, far, near_bound, far_bound = far, near, far_bound, near_bound
+            stack[top], bounds[top] = far, far_bound
+            stack[top + 1], bounds[top + 1] = near, near_bound
+            top += 2
+        sq_distances[face] = best
+
+
+@compiled
+def _first_hit(
+    start: int,
+    stop: int,
+    origins: Floats,
+    ways: Floats,
+    corners: Floats,
+    order: Ints,
+    boxes: Floats,
+    distances: Floats,
+    faces: Ints,
+) -> None:
+    first_leaf = len(boxes) // 2
+    stack = np.empty(STACK, np.int64)
+    bounds = np.empty(STACK)
+    for row in range(start, stop):
+        origin, way = origins[row], ways[row]
+        # Shear space: the ray runs along its largest axis z, and the corners are seen from it.
+        z = int(np.argmax(np.abs(way)))
+        x, y = (z + 1) % 3, (z + 2) % 3
+        shear_x, shear_y, scale = way[x] / way[z], way[y] / way[z], 1.0 / way[z]
+        best, hit = np.inf, -1
+        stack[0], bounds[0], top = 0, 0.0, 1
+        while top > 0:
+            top -= 1
+            node = stack[top]
+            if bounds[top] > best:
+                continue
+            if node >= first_leaf:
+                begin, end = leaf_range(node, boxes, len(order))
+                for i in range(begin, end):
+                    a, b, c = corners[order[i]]
+                    az, bz, cz = a[z] - origin[z], b[z] - origin[z], c[z] - origin[z]
+                    ax, ay = a[x] - origin[x] - shear_x * az, a[y] - origin[y] - shear_y * az
+                    bx, by = b[x] - origin[x] - shear_x * bz, b[y] - origin[y] - shear_y * bz
+                    cx, cy = c[x] - origin[x] - shear_x * cz, c[y] - origin[y] - shear_y * cz
+                    # Neighbours compute the same number for a shared edge but for its sign.
+                    u, v, w = cx * by - cy * bx, ax * cy - ay * cx, bx * ay - by * ax
+                    if (u < 0 or v < 0 or w < 0) and (u > 0 or v > 0 or w > 0):
+                        continue
+                    area = u + v + w
+                    if area == 0.0:
+                        continue
+                    t = (u * az + v * bz + w * cz) * scale / area
+                    if 0.0 <= t < best:
+                        best, hit = t, order[i]
+                continue
+            near, far = 2 * node + 1, 2 * node + 2
+            near_bound = ray_to_box(origin, way, best, boxes, near)
+            far_bound = ray_to_box(origin, way, best, boxes, far)
+            if far_bound < near_bound:
+                near, far, near_bound, far_bound = far, near, far_bound, near_bound
+            if far_bound < np.inf:
+                stack[top], bounds[top] = far, far_bound
+                top += 1
+            if near_bound < np.inf:
+                stack[top], bounds[top] = near, near_bound
+                top += 1
+        distances[row], faces[row] = best, hit
