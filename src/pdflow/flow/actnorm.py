@@ -1,0 +1,46 @@
+"""Actnorm: a channel-wise affine map whose first batch sets zero mean and unit variance."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from pdflow.flow.bijection import Bijection
+
+
+class ActNorm(Bijection):
+    """y = (x - mu) / exp(sigma), Table 5, with log-determinant -N sum(sigma).
+
+    The first training batch initialises mu and sigma; whether that happened is part of the
+    state. Evaluation never initialises: a fresh layer is the identity there.
+
+    Paper: the table prints the log-determinant with the opposite sign; dividing by exp(sigma)
+    shrinks volumes, so -N sum(sigma) is what the Jacobian gives.
+    """
+
+    initialised: Tensor
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.mu = nn.Parameter(torch.zeros(channels))
+        self.sigma = nn.Parameter(torch.zeros(channels))
+        self.register_buffer("initialised", torch.tensor(False))
+
+    @torch.no_grad()
+    def initialise(self, x: Tensor) -> None:
+        """Set mu and sigma so that this batch (B, N, C) gets zero mean and unit variance."""
+        flat = x.detach().reshape(-1, x.shape[-1])
+        self.mu.copy_(flat.mean(0))
+        self.sigma.copy_(flat.std(0, correction=0).clamp_min(1e-6).log())
+        self.initialised.fill_(True)
+
+    def transform(self, x: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Normalise; in training, the first call learns from its batch."""
+        if self.training and not bool(self.initialised):
+            self.initialise(x)
+        y = (x - self.mu) * torch.exp(-self.sigma)
+        return y, -self.sigma.sum().expand(x.shape[:2])
+
+    def untransform(self, y: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
+        """x = y exp(sigma) + mu."""
+        return y * torch.exp(self.sigma) + self.mu, self.sigma.sum().expand(y.shape[:2])

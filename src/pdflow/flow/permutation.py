@@ -1,0 +1,102 @@
+"""Permutation layers: they mix channels, so that couplings transform all of them."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from pdflow.flow.bijection import Bijection, no_change
+
+
+class Permutation(Bijection):
+    """A fixed order of the channels; keeps volumes."""
+
+    order: Tensor
+    back: Tensor
+
+    def __init__(self, order: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("order", order)
+        self.register_buffer("back", torch.argsort(order))
+
+    @staticmethod
+    def reverse(channels: int) -> Permutation:
+        """Last channel first."""
+        return Permutation(torch.arange(channels - 1, -1, -1))
+
+    @staticmethod
+    def random(channels: int) -> Permutation:
+        """An order drawn once and kept with the weights."""
+        return Permutation(torch.randperm(channels))
+
+    def transform(self, x: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Reorder channels."""
+        return x[..., self.order], no_change(x)
+
+    def untransform(self, y: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Put channels back."""
+        return y[..., self.back], no_change(y)
+
+
+class InvertibleLinear(Bijection):
+    """Invertible 1x1 convolution y = W x, Table 5, with log-determinant N log |det W|.
+
+    W = P L U with a fixed permutation P, kept as one matrix `lu` (C, C): unit lower L below its
+    diagonal, U above, and log |diag U| on it, whose signs are fixed. So W can never become
+    singular, its log-determinant is a sum and its inverse two triangular solves, at the same
+    C^2 parameters as a dense W.
+
+    Paper: it keeps W dense; any dense W can be imported by `set_weight`.
+    """
+
+    signs: Tensor
+    order: Tensor
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.lu = nn.Parameter(torch.empty(channels, channels))
+        self.register_buffer("signs", torch.empty(channels))
+        self.register_buffer("order", torch.arange(channels))
+        self.set_weight(nn.init.orthogonal_(torch.empty(channels, channels)))
+
+    @torch.no_grad()
+    def set_weight(self, weight: Tensor) -> None:
+        """Take over a dense matrix (C, C), so that y = x @ weight.T."""
+        permutation, lower, upper = torch.linalg.lu(weight.double())
+        diagonal = upper.diagonal()
+        packed = lower.tril(-1) + upper.triu(1) + torch.diag(diagonal.abs().log())
+        self.lu.copy_(packed)
+        self.signs.copy_(diagonal.sign())
+        self.order.copy_(permutation.argmax(0))
+
+    def factors(self) -> tuple[Tensor, Tensor]:
+        """L (C, C) and U (C, C)."""
+        diagonal = self.signs * torch.exp(self.lu.diagonal())
+        lower = self.lu.tril(-1) + torch.diag(torch.ones_like(diagonal))
+        return lower, self.lu.triu(1) + torch.diag(diagonal)
+
+    def weight(self) -> Tensor:
+        """The dense matrix (C, C): row order[i] of W is row i of L U."""
+        lower, upper = self.factors()
+        return torch.empty_like(lower).index_copy(0, self.order, lower @ upper)
+
+    def inverse_weight(self) -> Tensor:
+        """The inverse of the dense matrix (C, C), by two triangular solves."""
+        lower, upper = self.factors()
+        identity = torch.eye(len(lower), dtype=lower.dtype, device=lower.device)
+        half = torch.linalg.solve_triangular(
+            lower, identity[self.order], upper=False, unitriangular=True
+        )
+        inverse: Tensor = torch.linalg.solve_triangular(upper, half, upper=True)
+        return inverse
+
+    def transform(self, x: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
+        """y = W x for every point."""
+        return x @ self.weight().T, self._log_det().expand(x.shape[:2])
+
+    def untransform(self, y: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
+        """x = W^-1 y for every point."""
+        return y @ self.inverse_weight().T, -self._log_det().expand(y.shape[:2])
+
+    def _log_det(self) -> Tensor:
+        return self.lu.diagonal().sum()

@@ -1,0 +1,100 @@
+"""Transformation units: the networks inside couplings (supplement, Tables 6 and 7).
+
+A coupling needs a scale and a shift of the same shape from the same input, so a unit computes
+G groups at once (2 for affine, 1 for additive) with stacked weights: one product for both.
+Weights are (G, in, out) and activations (G, B, N, H) inside.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from pdflow.kernels.edge import edge_max
+
+LAST_LAYER_STD = 0.05
+"""The last layer starts small, so that a fresh coupling is close to the identity."""
+
+
+class GroupedLinear(nn.Module):
+    """G affine maps side by side: x (G | 1, B, N, in) -> (G, B, N, out)."""
+
+    def __init__(self, groups: int, inputs: int, outputs: int, last: bool = False) -> None:
+        super().__init__()
+        bound = 1 / math.sqrt(inputs)
+        self.weight = nn.Parameter(torch.empty(groups, inputs, outputs).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.empty(groups, outputs).uniform_(-bound, bound))
+        if last:
+            nn.init.normal_(self.weight, std=LAST_LAYER_STD)
+            nn.init.zeros_(self.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The affine map of each group."""
+        return grouped_product(x, self.weight) + self.bias[:, None, None]
+
+
+class LinearUnit(nn.Module):
+    """Point-wise network of Table 7: C1, C2, C3 with relu, C4 without.
+
+    Maps x (B, N, inputs) to (G, B, N, outputs).
+    """
+
+    def __init__(self, inputs: int, hidden: int, outputs: int, groups: int) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(
+            [
+                GroupedLinear(groups, inputs, hidden),
+                GroupedLinear(groups, hidden, hidden),
+                GroupedLinear(groups, hidden, hidden),
+                GroupedLinear(groups, hidden, outputs, last=True),
+            ]
+        )
+
+    def forward(self, x: Tensor, neighbours: Tensor | None) -> Tensor:
+        """(G, B, N, outputs); the graph is not looked at."""
+        h = x[None]
+        for layer in self.layers[:-1]:
+            h = torch.relu(layer(h))
+        result: Tensor = self.layers[-1](h)
+        return result
+
+
+class EdgeUnit(nn.Module):
+    """EdgeConv network of Table 6 over the first `k` neighbours of each point, Eq. (21).
+
+    Maps x (B, N, inputs) to (G, B, N, outputs). Its first layer acts on [h, n, n - h] for a
+    point h and a neighbour n; being linear, it is h (A - C) + n (B + C) with the row blocks
+    A, B, C of its weight, so nothing of size N x K x 3C is ever built.
+
+    Paper: Eq. (21) prints h - n; the sign only renames the weights.
+    """
+
+    def __init__(self, inputs: int, hidden: int, outputs: int, groups: int, k: int) -> None:
+        super().__init__()
+        self.k = k
+        self.first = GroupedLinear(groups, 3 * inputs, hidden)
+        self.second = GroupedLinear(groups, hidden, hidden)
+        self.third = GroupedLinear(groups, hidden, outputs, last=True)
+
+    def forward(self, x: Tensor, neighbours: Tensor | None) -> Tensor:
+        """(G, B, N, outputs) from the graph (B, N, >= k), nearest first."""
+        if neighbours is None or neighbours.shape[-1] < self.k:
+            have = 0 if neighbours is None else neighbours.shape[-1]
+            raise ValueError(f"An EdgeUnit needs {self.k} neighbours per point, got {have}.")
+        own, other, difference = self.first.weight.chunk(3, dim=1)
+        centre = grouped_product(x[None], own - difference) + self.first.bias[:, None, None]
+        neighbour = grouped_product(x[None], other + difference)
+        pooled = edge_max(
+            centre, neighbour, neighbours[..., : self.k], self.second.weight, self.second.bias
+        )
+        result: Tensor = self.third(pooled)
+        return result
+
+
+def grouped_product(x: Tensor, weight: Tensor) -> Tensor:
+    """x (G | 1, B, N, in) times weight (G, in, out) -> (G, B, N, out)."""
+    groups, batch, points, inputs = x.shape
+    product = torch.matmul(x.reshape(groups, batch * points, inputs), weight)
+    return product.view(len(weight), batch, points, -1)

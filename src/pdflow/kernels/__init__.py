@@ -1,0 +1,1 @@
+"""The few hot loops, each behind a plain signature."""

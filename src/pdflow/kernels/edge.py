@@ -1,0 +1,42 @@
+"""The middle of an EdgeUnit: gather, add, relu, product, relu, max over neighbours."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+CHUNK_EDGES = 8192
+"""Edges worked on at once where no gradient is needed: their features stay in the cache."""
+
+
+def edge_max(
+    centre: Tensor, neighbour: Tensor, neighbours: Tensor, weight: Tensor, bias: Tensor
+) -> Tensor:
+    """max_k relu(relu(centre_i + neighbour_j(i,k)) W + b), layers F1 (rest), F2 and M1 of Table 6.
+
+    centre      (G, B, N, H) the part of F1 that depends on the point itself
+    neighbour   (G, B, N, H) the part of F1 that depends on the neighbour
+    neighbours  (B, N, K) int64 rows of the same patch
+    weight      (G, H, H), bias (G, H): layer F2 of each of the G groups
+    returns     (G, B, N, H)
+
+    relu is monotonic, so the maximum is taken first and bias and relu come after it.
+    """
+    groups, batch, points, width = centre.shape
+    offset = torch.arange(batch, device=neighbours.device)[:, None, None] * points
+    rows = (neighbours + offset).reshape(batch * points, -1)
+    centre = centre.reshape(groups, batch * points, 1, width)
+    neighbour = neighbour.reshape(groups, batch * points, width)
+    k = rows.shape[1]
+    step = batch * points
+    if not torch.is_grad_enabled():
+        step = max(1, CHUNK_EDGES // k)
+    best = []
+    for start in range(0, batch * points, step):
+        part = rows[start : start + step]
+        edges = neighbour.index_select(1, part.reshape(-1)).view(groups, len(part), k, width)
+        hidden = torch.relu(edges + centre[:, start : start + step])
+        product = torch.bmm(hidden.view(groups, -1, width), weight)
+        best.append(product.view(groups, len(part), k, width).amax(2))
+    pooled = torch.relu(torch.cat(best, 1) + bias[:, None])
+    return pooled.view(groups, batch, points, width)
