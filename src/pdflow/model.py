@@ -1,0 +1,258 @@
+"""PDFlow: encode a noisy patch, filter the noise out of its code, decode the clean patch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from pdflow.errors import PdflowError
+from pdflow.flow.actnorm import ActNorm
+from pdflow.flow.augment import CONDITIONS, NORMS, Augmentation, standard_normal_log_density
+from pdflow.flow.bijection import Bijection, Chain
+from pdflow.flow.coupling import Coupling, kept_channels
+from pdflow.flow.filters import FILTERS, INITS, make_filter
+from pdflow.flow.permutation import InvertibleLinear, Permutation
+from pdflow.flow.units import EdgeUnit, LinearUnit
+from pdflow.kernels.graph import patch_graph
+
+COUPLINGS = ("affine", "additive")
+PERMUTATIONS = ("inv1x1", "random", "reverse")
+DECODERS = ("inverse", "mlp")
+_POSITIVE = (
+    "hidden",
+    "condition_neighbours",
+    "condition_hidden",
+    "condition_features",
+    "augment_hidden",
+    "augment_steps",
+    "patch_points",
+    "point_dims",
+)
+
+
+@dataclass(frozen=True)
+class FlowConfig:
+    """Everything that decides a network's shape. Checked when made.
+
+    edge_neighbours   K of the EdgeUnit in each of the L blocks; 0 gives that block LinearUnits
+    augment_dims      D_a; 0 is the vanilla flow
+    hidden            D_h of all transformation units
+    coupling          "affine" or "additive"; clamp bounds the affine log-scale
+    permutation       first layer of a block: "inv1x1", "random" or "reverse"
+    filter            "lcc", "lbm" or "fbm"; masked_dims is D_m of fbm
+    filter_init       "paper" or "authors"
+    condition         condition net of the augmentation: "absolute" (released weights) or "edge"
+                      (paper's text), over condition_neighbours points
+    augment_norm      "batch" (released weights) or "none"
+    decoder           "inverse" flow, or the "mlp" of the ablation
+    patch_points      N the network is meant for
+    point_dims        D_p
+    """
+
+    edge_neighbours: tuple[int, ...] = (32, 16, 32, 16, 32, 0, 0, 0)
+    augment_dims: int = 32
+    hidden: int = 64
+    coupling: str = "affine"
+    clamp: float = 1.9
+    permutation: str = "inv1x1"
+    filter: str = "lcc"
+    masked_dims: int = 6
+    filter_init: str = "paper"
+    condition: str = "absolute"
+    condition_neighbours: int = 12
+    condition_hidden: int = 32
+    condition_features: int = 64
+    augment_hidden: int = 64
+    augment_steps: int = 3
+    augment_norm: str = "batch"
+    decoder: str = "inverse"
+    patch_points: int = 1024
+    point_dims: int = 3
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "edge_neighbours", tuple(self.edge_neighbours))
+        for name, allowed in {
+            "coupling": COUPLINGS,
+            "permutation": PERMUTATIONS,
+            "filter": FILTERS,
+            "filter_init": INITS,
+            "condition": CONDITIONS,
+            "augment_norm": NORMS,
+            "decoder": DECODERS,
+        }.items():
+            if getattr(self, name) not in allowed:
+                choices = ", ".join(allowed)
+                _refuse(f"{name} is {getattr(self, name)!r}", f"choose one of {choices}")
+        if not self.edge_neighbours:
+            _refuse("edge_neighbours is empty", "name K for at least one block")
+        if self.augment_dims < 0:
+            _refuse(f"augment_dims is {self.augment_dims}", "D_a must be 0 or more")
+        for name in _POSITIVE:
+            if getattr(self, name) < 1:
+                _refuse(f"{name} is {getattr(self, name)}", "it must be 1 or more")
+        if min(self.edge_neighbours) < 0 or self.neighbours > self.patch_points:
+            _refuse(
+                f"K is {self.neighbours} or below 0 in patches of {self.patch_points} points",
+                "keep 0 <= K <= N",
+            )
+        if self.channels < 2:
+            _refuse(f"a point has {self.channels} channel", "D_p + D_a must be 2 or more")
+        if not 0 <= self.masked_dims <= self.channels:
+            _refuse(f"masked_dims is {self.masked_dims}", f"keep 0 <= D_m <= {self.channels}")
+        if self.clamp <= 0:
+            _refuse(f"clamp is {self.clamp}", "it must be positive")
+
+    @property
+    def channels(self) -> int:
+        """D = D_p + D_a."""
+        return self.point_dims + self.augment_dims
+
+    @property
+    def neighbours(self) -> int:
+        """Neighbours that the graph of a patch must hold."""
+        condition = self.condition_neighbours if self.augment_dims else 0
+        return max(*self.edge_neighbours, condition, 0)
+
+
+_PAPER = FlowConfig()
+PRESETS: dict[str, FlowConfig] = {
+    "paper-lcc": _PAPER,
+    "paper-lbm": replace(_PAPER, filter="lbm"),
+    "paper-fbm": replace(_PAPER, filter="fbm"),
+    "paper-l4": replace(_PAPER, edge_neighbours=(32, 16, 32, 16)),
+    "paper-l12": replace(_PAPER, edge_neighbours=(32, 16, 32, 16, 32) + (0,) * 7),
+    "paper-mlp": replace(_PAPER, decoder="mlp"),
+}
+"""The networks of the paper: filters of Table 4, depths and MLP decoder of Table 3."""
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """A patch in latent space.
+
+    code     (B, N, D) z, Eq. (1)
+    log_det  (B, N) per-point terms of log |det df/dh|
+    log_q    (B, N) per-point terms of log q(p_bar | p); zero without augmentation
+    """
+
+    code: Tensor
+    log_det: Tensor
+    log_q: Tensor
+
+    def log_likelihood(self) -> Tensor:
+        """(B, N) per-point terms of the ELBO, Eq. (7), for the eps that was used."""
+        return standard_normal_log_density(self.code) + self.log_det - self.log_q
+
+
+class PDFlow(nn.Module):
+    """The network of Fig. 3. Points are (B, N, D_p), graphs (B, N, K) from `graph`."""
+
+    def __init__(self, config: FlowConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.augmentation = (
+            Augmentation(
+                config.point_dims,
+                config.augment_dims,
+                condition=config.condition,
+                k=config.condition_neighbours,
+                condition_hidden=config.condition_hidden,
+                features=config.condition_features,
+                hidden=config.augment_hidden,
+                steps=config.augment_steps,
+                norm=config.augment_norm,
+            )
+            if config.augment_dims
+            else None
+        )
+        self.flow = Chain(Chain(_block(config, k)) for k in config.edge_neighbours)
+        self.filter = make_filter(
+            config.filter, config.channels, config.masked_dims, config.filter_init
+        )
+        self.mlp = _mlp(config) if config.decoder == "mlp" else None
+
+    def graph(self, points: Tensor) -> Tensor:
+        """(B, N, K): the one static graph of a patch, used in both directions."""
+        return patch_graph(points, self.config.neighbours)
+
+    def sample_eps(
+        self, points: Tensor, generator: torch.Generator | None = None, shared: bool = False
+    ) -> Tensor:
+        """eps (B, N, D_a) of A_s; `shared` draws one eps for all patches of the batch."""
+        batch, count, _ = points.shape
+        eps = torch.randn(
+            (1 if shared else batch, count, self.config.augment_dims),
+            generator=generator,
+            dtype=points.dtype,
+            device=points.device,
+        )
+        return eps.expand(batch, -1, -1)
+
+    def encode(self, points: Tensor, graph: Tensor, eps: Tensor | None = None) -> Encoding:
+        """Augment and map to latent space, Eq. (6) and (1). Without eps it is zero."""
+        log_q = points.new_zeros(points.shape[:2])
+        h = points
+        if self.augmentation is not None:
+            if eps is None:
+                eps = points.new_zeros(*points.shape[:2], self.config.augment_dims)
+            augmented, log_q = self.augmentation(points, graph, eps)
+            h = torch.cat([points, augmented], -1)
+        code, log_det = self.flow.transform(h, graph)
+        return Encoding(code, log_det, log_q)
+
+    def decode(self, code: Tensor, graph: Tensor) -> Tensor:
+        """Points (B, N, D_p) from a latent code, Eq. (3): the extra dimensions are cut off."""
+        if self.mlp is not None:
+            points: Tensor = self.mlp(code)
+            return points
+        return self.flow.untransform(code, graph)[0][..., : self.config.point_dims]
+
+    def log_prob(self, points: Tensor, graph: Tensor, eps: Tensor | None = None) -> Tensor:
+        """(B,): the ELBO of Eq. (7) for one eps; exact where D_a = 0."""
+        return self.log_prob_points(points, graph, eps).sum(1)
+
+    def log_prob_points(self, points: Tensor, graph: Tensor, eps: Tensor | None = None) -> Tensor:
+        """(B, N): each point's share of `log_prob`."""
+        return self.encode(points, graph, eps).log_likelihood()
+
+    def denoise_patches(self, points: Tensor, eps: Tensor | None = None) -> Tensor:
+        """Clean patches (B, N, D_p): encode, filter, decode. Without eps it is deterministic."""
+        graph = self.graph(points)
+        code = self.encode(points, graph, eps).code
+        return self.decode(self.filter(code), graph)
+
+
+def _block(config: FlowConfig, k: int) -> list[Bijection]:
+    """One flow block: permutation, actnorm, coupling 1, reverse, coupling 2."""
+    channels = config.channels
+    first = {
+        "inv1x1": InvertibleLinear,
+        "random": Permutation.random,
+        "reverse": Permutation.reverse,
+    }[config.permutation]
+    kept = kept_channels(channels)
+    shape = (kept, config.hidden, channels - kept, 2 if config.coupling == "affine" else 1)
+    unit = EdgeUnit(*shape, k) if k else LinearUnit(*shape)
+    return [
+        first(channels),
+        ActNorm(channels),
+        Coupling(channels, unit, config.clamp),
+        Permutation.reverse(channels),
+        Coupling(channels, LinearUnit(*shape), config.clamp),
+    ]
+
+
+def _mlp(config: FlowConfig) -> nn.Sequential:
+    """Decoder of "forward + MLP", Table 3; widths chosen to meet its 578K parameters."""
+    widths = (config.channels, 256, 256, 120)
+    layers: list[nn.Module] = []
+    for inputs, outputs in pairwise(widths):
+        layers += [nn.Linear(inputs, outputs), nn.ReLU()]
+    return nn.Sequential(*layers, nn.Linear(widths[-1], config.point_dims))
+
+
+def _refuse(problem: str, remedy: str) -> None:
+    raise PdflowError(f"Bad network config: {problem}; {remedy}.")
