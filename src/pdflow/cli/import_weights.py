@@ -1,0 +1,23 @@
+"""`pdflow import-weights`: the authors' released tensors as a model of ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+NAME = "import-weights"
+
+
+def run(
+    source: Path = typer.Argument(..., help="Authors' tensors as safetensors, with their keys."),
+    output: Path = typer.Option(..., "-o", "--output", help="Weight file to write."),
+) -> None:
+    """Turn the authors' released weights into a pdflow weight file."""
+    from pdflow.authors import import_authors_weights
+    from pdflow.weights import read_tensors, save_model
+
+    model = import_authors_weights(read_tensors(source)[0])
+    save_model(output, model, {"imported": source.name, "by": "the authors of PD-Flow (MIT)"})
+    parameters = sum(p.numel() for p in model.parameters())
+    typer.echo(f"{output}: {model.config.filter} network with {parameters:,} parameters")

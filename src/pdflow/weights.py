@@ -1,0 +1,87 @@
+"""Weight files: safetensors with the config and the provenance inside. No pickle is loaded."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, fields
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from pdflow.errors import PdflowError
+from pdflow.io import atomic_path
+from pdflow.model import FlowConfig, PDFlow
+
+RELEASES = "released"
+"""Folder inside the package with the weights that are shipped."""
+
+
+def released_models() -> list[str]:
+    """Names that `load_model` knows without a file."""
+    folder = resources.files("pdflow").joinpath(RELEASES)
+    if not folder.is_dir():
+        return []
+    return sorted(Path(f.name).stem for f in folder.iterdir() if f.name.endswith(".safetensors"))
+
+
+def load_model(name_or_path: str | Path, device: str | torch.device = "cpu") -> PDFlow:
+    """A shipped model by name or any weight file by path, ready for inference."""
+    path = Path(name_or_path)
+    if str(name_or_path) in released_models():
+        path = Path(str(resources.files("pdflow") / RELEASES / f"{name_or_path}.safetensors"))
+    tensors, header = read_tensors(path)
+    if "config" not in header:
+        raise PdflowError(
+            f"{path} holds no pdflow config: import the authors' weights with "
+            "`pdflow import-weights` first."
+        )
+    try:
+        model = PDFlow(_config(json.loads(header["config"])))
+        model.load_state_dict(tensors)
+    except (RuntimeError, ValueError, TypeError) as error:
+        first = str(error).splitlines()[0]
+        raise PdflowError(f"{path}: its tensors do not fit its config ({first})") from error
+    return model.to(device).eval()
+
+
+def save_model(path: str | Path, model: PDFlow, provenance: dict[str, Any]) -> None:
+    """Write weights with config and provenance (recipe, seed, data hash, commit), atomically."""
+    header = {
+        "config": json.dumps(asdict(model.config)),
+        "provenance": json.dumps(provenance),
+        "format": "pdflow-1",
+    }
+    tensors = {k: v.detach().cpu().contiguous() for k, v in model.state_dict().items()}
+    with atomic_path(Path(path)) as temporary:
+        save_file(tensors, temporary, header)
+
+
+def read_provenance(path: str | Path) -> dict[str, Any]:
+    """Where a weight file comes from."""
+    result: dict[str, Any] = json.loads(read_tensors(Path(path))[1].get("provenance", "{}"))
+    return result
+
+
+def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """All tensors of a safetensors file and its header."""
+    if not path.is_file():
+        known = ", ".join(released_models()) or "none"
+        raise PdflowError(f"No model {str(path)!r}: give a file or a shipped name ({known}).")
+    try:
+        with safe_open(path, framework="pt") as file:
+            return {k: file.get_tensor(k) for k in file.keys()}, file.metadata() or {}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise PdflowError(f"{path} is not a safetensors file ({error}).") from error
+
+
+def _config(values: dict[str, Any]) -> FlowConfig:
+    known = {f.name for f in fields(FlowConfig)}
+    unknown = sorted(set(values) - known)
+    if unknown:
+        raise ValueError(f"unknown settings {', '.join(unknown)}: made by a newer pdflow?")
+    return FlowConfig(**values)
