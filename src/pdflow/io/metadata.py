@@ -1,28 +1,31 @@
 """Metadata as lines of text, so that any format with comments can hold all of it.
 
-Each top-level entry becomes one line `pdflow KEY JSON`. What JSON lacks is tagged: bytes as
-`{"!bytes": base64}`, arrays as `{"!array": base64, "dtype": ..., "shape": ...}`.
+Each top-level entry becomes one line `pdflow KEY JSON`; a key that is no plain word is quoted.
+What JSON lacks is tagged: bytes as `{"!bytes": base64}`, arrays as `{"!array": base64, "dtype":
+..., "shape": ...}`. Keys that start with `!` get another one, so that nothing reads as a tag.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 PREFIX = "pdflow "
+LINE = re.compile(rf'{PREFIX}("(?:[^"\\]|\\.)*"|[^\s"]+) (.*)')
 
 
 def encode_metadata(metadata: dict[str, Any]) -> list[str]:
-    """One line per entry, without line breaks inside.
+    """One line per entry, without line breaks inside; TypeError for what has no encoding.
 
     >>> encode_metadata({"crs": "EPSG:25832", "blob": b"hi"})
     ['pdflow crs "EPSG:25832"', 'pdflow blob {"!bytes": "aGk="}']
     """
-    return [f"{PREFIX}{key} {json.dumps(_pack(value))}" for key, value in metadata.items()]
+    return [f"{PREFIX}{_word(key)} {json.dumps(_pack(value))}" for key, value in metadata.items()]
 
 
 def decode_metadata(lines: Iterable[str]) -> tuple[dict[str, Any], list[str]]:
@@ -34,27 +37,43 @@ def decode_metadata(lines: Iterable[str]) -> tuple[dict[str, Any], list[str]]:
     metadata: dict[str, Any] = {}
     comments = []
     for line in lines:
-        key, _, text = line.removeprefix(PREFIX).partition(" ")
+        match = LINE.fullmatch(line)
         try:
-            if not line.startswith(PREFIX):
+            if match is None:
                 raise ValueError
-            metadata[key] = _unpack(json.loads(text))
-        except (ValueError, TypeError, KeyError):
+            key = json.loads(match[1]) if match[1].startswith('"') else match[1]
+            metadata[key] = _unpack(json.loads(match[2]))
+        except (
+            ValueError,
+            TypeError,
+            KeyError,
+            IndexError,
+            OverflowError,
+            SyntaxError,
+            RecursionError,
+        ):
             comments.append(line)
     return metadata, comments
+
+
+def _word(key: str) -> str:
+    """The key as one word of ASCII, in quotes where it is not one already."""
+    return key if re.fullmatch(r"[!-~]+", key) and '"' not in key else json.dumps(key)
 
 
 def _pack(value: Any) -> Any:
     if isinstance(value, bytes):
         return {"!bytes": base64.b64encode(value).decode()}
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray) and not value.dtype.hasobject:
         data = base64.b64encode(np.ascontiguousarray(value).tobytes()).decode()
-        descr = value.dtype.descr if value.dtype.names else value.dtype.str
+        descr = np.lib.format.dtype_to_descr(value.dtype)
         return {"!array": data, "dtype": descr, "shape": list(value.shape)}
-    if isinstance(value, np.generic):
+    if isinstance(value, (np.bool_, np.integer, np.floating)):
         return value.item()
     if isinstance(value, dict):
-        return {str(k): _pack(v) for k, v in value.items()}
+        if not all(isinstance(key, str) for key in value):
+            raise TypeError("keys must be text")
+        return {f"!{k}" if k.startswith("!") else k: _pack(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
         return [_pack(v) for v in value]
     return value
@@ -68,9 +87,18 @@ def _unpack(value: Any) -> Any:
     if "!bytes" in value:
         return base64.b64decode(value["!bytes"])
     if "!array" in value:
-        dtype = value["dtype"]
-        if isinstance(dtype, list):
-            dtype = [tuple(tuple(x) if isinstance(x, list) else x for x in d) for d in dtype]
+        dtype = np.lib.format.descr_to_dtype(_tuples(value["dtype"]))
         data = base64.b64decode(value["!array"])
-        return np.frombuffer(data, np.dtype(dtype)).reshape(value["shape"]).copy()
-    return {k: _unpack(v) for k, v in value.items()}
+        return np.frombuffer(data, dtype).reshape(value["shape"]).copy()
+    return {k.removeprefix("!"): _unpack(v) for k, v in value.items()}
+
+
+def _tuples(descr: Any) -> Any:
+    """A dtype's description with the tuples that JSON turned into lists."""
+    if not isinstance(descr, list):
+        return descr
+    names = [tuple(name) if isinstance(name, list) else name for name, *_ in descr]
+    return [
+        (name, _tuples(field[1]), *map(tuple, field[2:]))
+        for name, field in zip(names, descr, strict=True)
+    ]
