@@ -56,10 +56,11 @@ def read(path: PathLike, format: str | None = None) -> PointCloud:
 
 def write(path: PathLike, cloud: PointCloud, format: str | None = None) -> None:
     """Write a whole cloud, atomically. Warns once (LossWarning) of what the format can't hold."""
-    module = _point_format(Path(path), format).load()
+    fmt = _point_format(Path(path), format)
+    module = fmt.load()
     if not len(cloud):
         raise PdflowError(f"{path}: the cloud has no points, so nothing was written.")
-    with atomic_path(Path(path)) as temporary:
+    with atomic_path(Path(path), _suffix(Path(path), fmt)) as temporary:
         if hasattr(module, "write"):
             module.write(temporary, cloud)
         else:
@@ -82,8 +83,9 @@ def open_reader(path: PathLike, format: str | None = None) -> Reader:
 @contextmanager
 def open_writer(path: PathLike, header: Header, format: str | None = None) -> Iterator[Writer]:
     """Write a file in chunks, atomically: it appears when the block ends without an error."""
-    module = _point_format(Path(path), format).load()
-    with atomic_path(Path(path)) as temporary:
+    fmt = _point_format(Path(path), format)
+    module = fmt.load()
+    with atomic_path(Path(path), _suffix(Path(path), fmt)) as temporary:
         if hasattr(module, "open_writer"):
             writer: Writer = module.open_writer(temporary, header)
         else:
@@ -102,6 +104,8 @@ def read_mesh(path: PathLike, format: str | None = None) -> TriangleMesh:
     fmt = _mesh_format(path, format)
     _check_readable(path)
     mesh: TriangleMesh = fmt.load().read_mesh(path)
+    if not len(mesh.faces):
+        raise PdflowError(f"{path} holds no faces: there is no surface to work with.")
     if not np.isfinite(mesh.vertices).all():
         row = int(np.flatnonzero(~np.isfinite(mesh.vertices).all(1))[0])
         raise PdflowError(f"{path}: vertex {row} is not finite: repair the mesh first.")
@@ -177,12 +181,22 @@ def _mesh_format(path: Path, name: str | None) -> Format:
     return fmt
 
 
+def _suffix(path: Path, fmt: Format) -> str:
+    """The path's own suffix, or one that tells a module of several formats which is meant."""
+    return path.suffix if path.suffix.lower() in fmt.suffixes else fmt.suffixes[0]
+
+
 def _check_readable(path: Path) -> None:
-    if path.is_dir():
-        raise PdflowError(f"{path} is a directory: name a file in it.")
-    if not path.exists():
-        raise PdflowError(f"{path} does not exist: check the name.")
-    if not os.access(path, os.R_OK):
-        raise PdflowError(f"{path} may not be read: ask for permission.")
-    if path.is_file() and path.stat().st_size == 0:
-        raise PdflowError(f"{path} is empty: it holds no header and no points.")
+    try:
+        if path.is_dir():
+            raise PdflowError(f"{path} is a directory: name a file in it.")
+        if not path.exists():
+            raise PdflowError(f"{path} does not exist: check the name.")
+        if not os.access(path, os.R_OK):
+            raise PdflowError(f"{path} may not be read: ask for permission.")
+        if not path.is_file():
+            raise PdflowError(f"{path} is a device or a pipe: save its data in a file first.")
+        if path.stat().st_size == 0:
+            raise PdflowError(f"{path} is empty: it holds no header and no points.")
+    except OSError as error:
+        raise PdflowError(f"{path} cannot be read ({error.strerror}).") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,20 +13,20 @@ from pdflow.errors import PdflowError
 
 
 @contextmanager
-def atomic_path(path: Path) -> Iterator[Path]:
+def atomic_path(path: Path, suffix: str | None = None) -> Iterator[Path]:
     """A temporary path beside `path` that takes its place when the block ends well.
 
     The file is flushed to disk first; on any error, Ctrl-C included, it is removed and `path`
-    is as it was. A link is followed, so that the file it points at is replaced.
+    is as it was. A link is followed, so that the file it points at is replaced. The temporary
+    path has the suffix of `path`, or the one given here.
     """
     target = Path(os.path.realpath(path))
-    if target.is_dir():
-        raise PdflowError(f"{path} is a directory: name the output file itself.")
-    if not target.parent.is_dir():
-        raise PdflowError(f"{path}: folder {target.parent} does not exist: make it first.")
+    _check_target(path, target)
     try:
         handle, name = tempfile.mkstemp(
-            prefix=f".{target.stem[:40]}.", suffix=target.suffix, dir=target.parent
+            prefix=f".{target.stem[:40]}.",
+            suffix=target.suffix if suffix is None else suffix,
+            dir=target.parent,
         )
     except OSError as error:
         raise PdflowError(f"{path} cannot be written ({error.strerror}).") from error
@@ -43,6 +44,24 @@ def atomic_path(path: Path) -> Iterator[Path]:
         ) from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _check_target(path: Path, target: Path) -> None:
+    """Refuse to replace what is no file, such as /dev/null, and what is write-protected."""
+    try:
+        if not target.parent.is_dir():
+            raise PdflowError(f"{path}: folder {target.parent} does not exist: make it first.")
+        mode = target.stat().st_mode
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise PdflowError(f"{path} cannot be written ({error.strerror}).") from error
+    if stat.S_ISDIR(mode):
+        raise PdflowError(f"{path} is a directory: name the output file itself.")
+    if not stat.S_ISREG(mode):
+        raise PdflowError(f"{path} is a device or a pipe: name an output file.")
+    if not os.access(target, os.W_OK):
+        raise PdflowError(f"{path} is write-protected: name another output file.")
 
 
 def _umask() -> int:
