@@ -1,0 +1,195 @@
+"""NPY: one array, with or without named columns.
+
+Read are (M, 3) arrays of any integer or float dtype; (M, C) arrays with C > 3, whose further
+columns become the attributes `column_3`, `column_4`, ...; and structured arrays with fields x,
+y, z, whose other fields become attributes (red, green, blue and nx, ny, nz become `colors` and
+`normals`, and so on as in any table). Written is a plain (M, 3) float64 array where there are
+no attributes, or else a structured array with one field per attribute as wide as it is. Should
+a field x or red be an attribute by that very name, the coordinates are one field `points`
+instead, which says that every other field is an attribute as it stands.
+
+Metadata have no place in NPY. Nothing pickled is ever read or written.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import warnings
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdflow.cloud import PointCloud
+from pdflow.errors import PdflowError
+from pdflow.io.columns import Dialect, plan_reading, warn_of_losses
+
+MAGIC = b"\x93NUMPY"
+COORDINATES = ("x", "y", "z")
+POINTS = "points"
+DIALECT = Dialect(dtypes=frozenset())
+
+
+class PickledError(PdflowError):
+    """An array holds Python objects, which could run any code when read."""
+
+
+def read(path: Path) -> PointCloud:
+    """The cloud in an NPY file."""
+    with path.open("rb") as file:
+        array = read_array(file, path.stat().st_size, str(path))
+    if array.dtype.names is not None:
+        return _from_table(array.ravel(), path)
+    if array.ndim != 2 or array.shape[1] < 3 or array.dtype.kind not in "iuf":
+        raise PdflowError(
+            f"{path} holds {describe(array)}, not points: save numbers of shape (M, 3) or a "
+            "structured array with fields x, y, z."
+        )
+    extra = {f"column_{i}": array[:, i].copy() for i in range(3, array.shape[1])}
+    return PointCloud(array[:, :3], extra)
+
+
+def write(path: Path, cloud: PointCloud) -> None:
+    """Write the points, and the attributes where there are any, as one array."""
+    losses = [f"metadata {key!r}" for key in cloud.metadata]
+    held = {}
+    for name, values in cloud.attributes.items():
+        if values.dtype.hasobject:
+            losses.append(f"attribute {name!r} (Python objects)")
+        elif name in ("", POINTS) or not name.isprintable():
+            losses.append(f"attribute {name!r} (a name that no field can have)")
+        else:
+            held[name] = values
+    warn_of_losses("NPY", losses)
+    array = _to_table(cloud.points, held) if held else cloud.points
+    with path.open("wb") as file:
+        write_array(file, array)
+
+
+def read_array(file: IO[bytes], size: int, place: str) -> NDArray[Any]:
+    """The array in a stream of NPY format that is `size` bytes long.
+
+    `place` says in errors where the stream is from. Nothing is allocated for more bytes than
+    the stream has.
+    """
+    dtype, shape, is_fortran, start = _read_header(file, place)
+    if dtype.hasobject:
+        raise PickledError(f"{place} holds Python objects, which are not read: save numbers.")
+    n_bytes = math.prod(shape) * dtype.itemsize
+    if start + n_bytes != size:
+        raise PdflowError(
+            f"{place}: the header promises {n_bytes} bytes of values but {size - start} follow: "
+            "it is truncated or damaged, fetch or save it again."
+        )
+    buffer = np.empty(n_bytes, np.uint8)
+    filled = 0
+    while filled < n_bytes:
+        n_read = file.readinto(buffer.data[filled:])  # type: ignore[attr-defined]
+        if not n_read:
+            raise PdflowError(f"{place} ends after {filled} of {n_bytes} bytes: it is truncated.")
+        filled += n_read
+    array = buffer.view(dtype) if dtype.itemsize else np.zeros(math.prod(shape), dtype)
+    return array.reshape(shape, order="F" if is_fortran else "C")
+
+
+def write_array(file: IO[bytes], array: NDArray[Any]) -> None:
+    """Append an array in NPY format; never pickled."""
+    with warnings.catch_warnings():  # of a newer version of NPY where names need it
+        warnings.simplefilter("ignore", UserWarning)
+        np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=False)
+
+
+def describe(array: NDArray[Any]) -> str:
+    """Shape and dtype in words, for errors.
+
+    >>> describe(np.zeros((5, 2), np.float32))
+    'a (5, 2) array of float32'
+    """
+    return f"a {array.shape} array of {array.dtype.name}"
+
+
+def _read_header(file: IO[bytes], place: str) -> tuple[np.dtype[Any], tuple[int, ...], bool, int]:
+    """Dtype, shape, whether in Fortran order, and where the values begin."""
+    magic = file.read(8)
+    if magic[:6] != MAGIC or len(magic) < 8:
+        raise PdflowError(f"{place} is not in NPY format: it does not start as such a file does.")
+    if magic[6] not in (1, 2, 3):
+        raise PdflowError(f"{place} has version {magic[6]} of NPY: save it with versions 1 to 3.")
+    n_digits = 2 if magic[6] == 1 else 4
+    n_bytes = int.from_bytes(file.read(n_digits), "little")
+    text = file.read(min(n_bytes, 2**24))
+    try:
+        entries = ast.literal_eval(text.decode("utf-8" if magic[6] == 3 else "latin-1"))
+        dtype = np.lib.format.descr_to_dtype(entries["descr"])
+        shape, is_fortran = entries["shape"], entries["fortran_order"]
+        valid = len(text) == n_bytes and isinstance(is_fortran, bool) and isinstance(shape, tuple)
+        if not valid or not all(isinstance(n, int) and n >= 0 for n in shape):
+            raise ValueError
+    except Exception:  # the header is any Python literal, so anything may be wrong with it
+        raise PdflowError(f"{place}: its NPY header is damaged: fetch or save it again.") from None
+    return dtype, shape, is_fortran, 8 + n_digits + n_bytes
+
+
+def _from_table(table: NDArray[Any], path: Path) -> PointCloud:
+    """A cloud from a structured array."""
+    names = table.dtype.names or ()
+    if POINTS in names and table.dtype[POINTS].shape == (3,):
+        if table[POINTS].dtype.kind not in "iuf":
+            raise PdflowError(f"{path}: field {POINTS!r} holds no numbers: save it as floats.")
+        return PointCloud(
+            table[POINTS], {name: _values(table, name) for name in names if name != POINTS}
+        )
+    by_name = {name.lower(): name for name in reversed(names)}
+    missing = [c for c in COORDINATES if c not in by_name or not _is_number(table, by_name[c])]
+    if missing:
+        raise PdflowError(
+            f"{path} has no numbers in a field {missing[0]!r}, only the fields "
+            f"{', '.join(names)}: name the coordinates x, y, z."
+        )
+    xyz = [by_name[c] for c in COORDINATES]
+    columns = {n: _values(table, n) for n in names if n not in xyz}
+    return PointCloud(np.stack([table[c] for c in xyz], axis=1), _join(columns))
+
+
+def _join(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Attributes from the fields of a table; only scalars of plain numbers are ever joined."""
+    scalars = {n: v for n, v in columns.items() if v.ndim == 1 and v.dtype.kind in "biuf"}
+    layout = plan_reading({n: v.dtype for n, v in scalars.items()}, DIALECT)
+    joined = layout.join(scalars)
+    owner = {part: name for name, parts in layout.parts.items() for part in parts}
+    attributes: dict[str, NDArray[Any]] = {}
+    for name, values in columns.items():
+        attributes[owner.get(name, name)] = joined[owner[name]] if name in owner else values
+    return attributes
+
+
+def _to_table(points: NDArray[np.float64], held: dict[str, NDArray[Any]]) -> NDArray[Any]:
+    """A structured array whose reading brings the attributes back by name, dtype and width."""
+    columns = {n: v[:1] for n, v in held.items()}
+    back = {} if {n.lower() for n in held} & set(COORDINATES) else _join(columns)
+    as_it_was = [(n, v.shape) for n, v in back.items()] == [
+        (n, v.shape) for n, v in columns.items()
+    ]
+    fields: list[Any] = [(n, v.dtype, v.shape[1:]) for n, v in held.items()]
+    if as_it_was:
+        table = np.empty(len(points), [(c, np.float64) for c in COORDINATES] + fields)
+        for i, c in enumerate(COORDINATES):
+            table[c] = points[:, i]
+    else:
+        table = np.empty(len(points), [(POINTS, np.float64, (3,)), *fields])
+        table[POINTS] = points
+    for name, values in held.items():
+        table[name] = values
+    return table
+
+
+def _values(table: NDArray[Any], name: str) -> NDArray[Any]:
+    """The field as (M,) or (M, W)."""
+    values = np.ascontiguousarray(table[name])
+    return values if values.ndim <= 2 else values.reshape(len(values), -1)
+
+
+def _is_number(table: NDArray[Any], name: str) -> bool:
+    return table[name].ndim == 1 and table[name].dtype.kind in "iuf"

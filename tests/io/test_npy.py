@@ -1,0 +1,281 @@
+"""NPY and NPZ: what arrays there may be in them, and that nothing pickled is touched."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pdflow import PointCloud, read, write
+from pdflow.errors import LossWarning, PdflowError
+
+Same = Callable[[PointCloud, PointCloud], None]
+POINTS = np.arange(12.0).reshape(4, 3) + 0.1
+
+
+# NPY
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", ">f4", "i1", "u2", ">i4", "i8"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_npy_arrays_of_any_number_type(tmp_path: Path, dtype: str, order: Any) -> None:
+    array = np.array(POINTS, dtype, order=order)
+    np.save(tmp_path / "a.npy", array)
+    cloud = read(tmp_path / "a.npy")
+    np.testing.assert_array_equal(cloud.points, array.astype(np.float64))
+    assert not cloud.attributes
+
+
+def test_further_columns_of_npy_are_numbered(tmp_path: Path) -> None:
+    array = np.arange(20, dtype=np.float32).reshape(4, 5)
+    np.save(tmp_path / "a.npy", array)
+    cloud = read(tmp_path / "a.npy")
+    np.testing.assert_array_equal(cloud.points, array[:, :3])
+    assert {n: (v.dtype.name, v.tolist()) for n, v in cloud.attributes.items()} == {
+        "column_3": ("float32", [3, 8, 13, 18]),
+        "column_4": ("float32", [4, 9, 14, 19]),
+    }
+
+
+def test_a_table_from_other_software_gets_common_names(tmp_path: Path) -> None:
+    names = ["Z", "Y", "X", "red", "green", "blue", "nx", "ny", "nz", "Intensity"]
+    types = ["f8"] * 3 + ["u2"] * 3 + ["f4"] * 3 + ["u2"]
+    table = np.zeros(4, list(zip(names, types, strict=True)))
+    table["X"], table["green"], table["Intensity"] = 1.5, 7, 9
+    np.save(tmp_path / "a.npy", table)
+    cloud = read(tmp_path / "a.npy")
+    assert cloud.points[0].tolist() == [1.5, 0, 0]
+    assert list(cloud.attributes) == ["colors", "normals", "Intensity"]
+    assert cloud.attributes["colors"][0].tolist() == [0, 7, 0]
+    assert cloud.attributes["normals"].dtype == np.float32
+
+
+def test_npy_without_attributes_is_a_plain_array(tmp_path: Path) -> None:
+    write(tmp_path / "a.npy", PointCloud(POINTS))
+    array = np.load(tmp_path / "a.npy")
+    assert array.dtype == np.float64
+    assert array.tolist() == POINTS.tolist()
+
+
+def test_npy_with_attributes_is_a_table_with_x_y_z(tmp_path: Path) -> None:
+    colors = np.arange(12, dtype=np.uint8).reshape(4, 3)
+    write(tmp_path / "a.npy", PointCloud(POINTS, {"colors": colors}))
+    table = np.load(tmp_path / "a.npy")
+    assert table.dtype.names == ("x", "y", "z", "colors")
+    assert table["y"].tolist() == POINTS[:, 1].tolist()
+    assert table["colors"].tolist() == colors.tolist()
+
+
+def every_dtype() -> dict[str, Any]:
+    return {
+        "text": np.array(["a", "Höhe", "", "dd"]),
+        "bytes": np.array([b"a", b"b", b"", b"c"]),
+        "time": np.array(["2020-01-01"] * 4, "M8[ms]"),
+        "complex": np.array([1j, 2, 3, 4], np.complex64),
+        "big": np.arange(4, dtype=">i8"),
+        "pair": np.zeros(4, [("a", "i4"), ("b", "f8", (2,))]),
+        "none": np.zeros((4, 0), np.float32),
+        "one": np.zeros((4, 1), bool),
+        "Höhe über NN": np.arange(4),
+    }
+
+
+@pytest.mark.parametrize("suffix", ["npy", "npz"])
+def test_every_dtype_but_objects_comes_back(
+    tmp_path: Path, suffix: str, same_attributes: Same
+) -> None:
+    cloud = PointCloud(POINTS, every_dtype())
+    write(tmp_path / f"a.{suffix}", cloud)
+    same_attributes(read(tmp_path / f"a.{suffix}"), cloud)
+
+
+@pytest.mark.parametrize("suffix", ["npy", "npz"])
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("x", "y"),
+        ("X",),
+        ("red", "green", "blue"),
+        ("nx", "ny", "nz"),
+        ("w_0", "w_1"),
+        ("xyz", "pdflow", "file", "a.npy", "a/b", "with blank"),
+        ("colors_0", "colors_1", "colors_2", "colors"),
+    ],
+)
+def test_names_that_mean_something_else_elsewhere(
+    tmp_path: Path, suffix: str, names: tuple[str, ...], same_attributes: Same
+) -> None:
+    cloud = PointCloud(POINTS, {n: np.arange(4, dtype="i2") + i for i, n in enumerate(names)})
+    write(tmp_path / f"a.{suffix}", cloud)
+    same_attributes(read(tmp_path / f"a.{suffix}"), cloud)
+
+
+def test_npy_names_in_one_warning_what_it_cannot_hold(tmp_path: Path) -> None:
+    cloud = PointCloud(
+        POINTS,
+        {"odd": np.array([None] * 4), "": np.zeros(4), "points": np.zeros(4), "ok": np.ones(4)},
+        {"crs": "EPSG:25832", "comments": ["by hand"]},
+    )
+    with pytest.warns(LossWarning) as caught:
+        write(tmp_path / "a.npy", cloud)
+    assert len(caught) == 1
+    for name in ("'odd'", "''", "'points'", "'crs'", "'comments'"):
+        assert name in str(caught[0].message)
+    assert list(read(tmp_path / "a.npy").attributes) == ["ok"]
+
+
+def npy_bytes(descr: str, shape: str, data: bytes = b"", order: str = "False") -> bytes:
+    header = f"{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}}}".encode()
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + data
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"\x93NUMPX\x01\x00", "not in NPY format"),
+        (b"\x93NUMPY\x04\x00", "version 4"),
+        (b"\x93NUMPY\x01\x00\xff\xff{}", "header is damaged"),
+        (b"\x93NUMPY\x02\x00\xff\xff\xff\xff", "header is damaged"),
+        (npy_bytes("'<f8'", f"({10**15}, 3)"), "promises 24000000000000000 bytes"),
+        (npy_bytes("'<f8'", "(2, 3)", bytes(47)), "promises 48 bytes of values but 47 follow"),
+        (npy_bytes("'<f8'", "(1, 3)", bytes(48)), "promises 24 bytes of values but 48 follow"),
+        (npy_bytes("'<f8'", "(-1, 3)"), "header is damaged"),
+        (npy_bytes("'<f8'", "(1.5, 3)"), "header is damaged"),
+        (npy_bytes("'<f8'", "3"), "header is damaged"),
+        (npy_bytes("'<q9'", "(2, 3)"), "header is damaged"),
+        (npy_bytes("[('x',)]", "(2,)"), "header is damaged"),
+        (npy_bytes("'<f8'", "(2, 3)", bytes(48), order="0"), "header is damaged"),
+        (npy_bytes("(" * 500, "(2, 3)", bytes(48)), "header is damaged"),
+        (npy_bytes("'|O'", "(2, 3)", bytes(48)), "Python objects"),
+        (npy_bytes("'<f8'", "(6,)", bytes(48)), r"\(6,\) array of float64, not points"),
+        (npy_bytes("'<f8'", "(3, 2)", bytes(48)), r"\(3, 2\) array"),
+        (npy_bytes("'<c8'", "(2, 3)", bytes(48)), "complex64, not points"),
+        (npy_bytes("'<U2'", "(2, 3)", bytes(48)), "not points"),
+        (npy_bytes("[('x', '<f8'), ('y', '<f8')]", "(3,)", bytes(48)), "no numbers in a field 'z'"),
+        (npy_bytes("[('points', '<U2', (3,))]", "(2,)", bytes(48)), "holds no numbers"),
+        (npy_bytes("'<f8'", "(0, 3)"), "holds no points"),
+    ],
+)
+def test_damaged_npy(tmp_path: Path, data: bytes, expected: str) -> None:
+    path = tmp_path / "a.npy"
+    path.write_bytes(data)
+    with pytest.raises(PdflowError, match=expected) as caught:
+        read(path)
+    assert str(path) in str(caught.value)
+
+
+# NPZ
+
+
+@pytest.mark.parametrize(
+    ("names", "chosen"),
+    [(("colors", "points", "xyz"), 1), (("normals", "xyz"), 1), (("vertices",), 0)],
+)
+def test_which_array_of_npz_holds_the_points(
+    tmp_path: Path, names: tuple[str, ...], chosen: int
+) -> None:
+    np.savez(tmp_path / "a.npz", **{n: POINTS + i for i, n in enumerate(names)})
+    cloud = read(tmp_path / "a.npz")
+    np.testing.assert_array_equal(cloud.points, POINTS + chosen)
+    assert list(cloud.attributes) == [n for i, n in enumerate(names) if i != chosen]
+
+
+def test_npz_from_elsewhere_comes_back_whole(tmp_path: Path) -> None:
+    np.savez_compressed(
+        tmp_path / "a.npz",
+        points=POINTS.astype(np.float32),
+        labels=np.arange(4),
+        faces=np.array([[0, 1, 2]]),
+        version=np.array(3),
+        frames=np.zeros((4, 3, 3)),
+    )
+    first = read(tmp_path / "a.npz")
+    write(tmp_path / "b.npz", first)
+    for cloud in (first, read(tmp_path / "b.npz")):
+        assert list(cloud.attributes) == ["labels"]
+        assert cloud.metadata["arrays"]["faces"].tolist() == [[0, 1, 2]]
+        assert cloud.metadata["arrays"]["version"] == 3
+        assert cloud.metadata["arrays"]["frames"].shape == (4, 3, 3)
+    assert set(np.load(tmp_path / "b.npz").files) == set(np.load(tmp_path / "a.npz").files)
+
+
+def test_npz_keeps_metadata_and_arrays_that_look_like_attributes(
+    tmp_path: Path, same_attributes: Same
+) -> None:
+    arrays = {"rows": np.arange(4), "points": np.arange(2), "": np.arange(3), "f": np.arange(5)}
+    metadata = {
+        "crs": "EPSG:25832",
+        "comments": ["one", " two\nlines "],
+        "nested": {"blob": b"\x00\xff", "list": [1.5, None, {"a": np.eye(2)}]},
+        "npy": "not ours",
+        "arrays": arrays,
+    }
+    cloud = PointCloud(POINTS, {"points": np.arange(4), "pdflow": np.ones(4)}, metadata)
+    write(tmp_path / "a.npz", cloud)
+    back = read(tmp_path / "a.npz")
+    same_attributes(back, cloud)
+    assert set(back.metadata) == set(metadata)
+    assert {k: v.tolist() for k, v in back.metadata["arrays"].items()} == {
+        k: v.tolist() for k, v in arrays.items()
+    }
+    assert back.metadata["nested"]["blob"] == b"\x00\xff"
+    assert back.metadata["comments"] == metadata["comments"]
+    assert np.load(tmp_path / "a.npz")["f"].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_npz_names_objects_that_it_neither_writes_nor_reads(tmp_path: Path) -> None:
+    cloud = PointCloud(POINTS, {"odd": np.array([None] * 4)}, {"strange": object()})
+    with pytest.warns(LossWarning, match=r"attribute 'odd' .*metadata 'strange'"):
+        write(tmp_path / "a.npz", cloud)
+    assert np.load(tmp_path / "a.npz").files == ["points"]
+
+    np.savez(tmp_path / "b.npz", points=POINTS, odd=np.array([None] * 4))
+    with zipfile.ZipFile(tmp_path / "b.npz", "a") as archive:
+        archive.writestr("README", "hello")
+    with pytest.warns(LossWarning, match=r"array 'odd' .*member 'README'"):
+        assert list(read(tmp_path / "b.npz").attributes) == []
+
+
+def zip_of(**members: bytes) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(f"{name}.npy", data)
+    return stream.getvalue()
+
+
+def claim_size(archive: bytes, size: int) -> bytes:
+    """The archive with another uncompressed size in its directory."""
+    place = archive.rindex(b"PK\x01\x02") + 24
+    return archive[:place] + struct.pack("<I", size) + archive[place + 4 :]
+
+
+GOOD = npy_bytes("'<f8'", "(2, 3)", bytes(48))
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"PK\x03\x04", "not a sound NPZ file"),
+        (zip_of(points=GOOD)[:-10], "not a sound NPZ file"),
+        (zip_of(points=GOOD[:-1]), "array 'points': the header promises 48 bytes"),
+        (zip_of(points=b"text"), "array 'points' is not in NPY format"),
+        (claim_size(zip_of(points=GOOD), 2**32 - 2), "claims 4294967294 bytes"),
+        (zip_of(a=GOOD, b=GOOD), "holds 2 arrays that could be the points"),
+        (zip_of(a=npy_bytes("'<f8'", "(6,)", bytes(48))), "holds 0 arrays"),
+        (zip_of(), "among: nothing"),
+        (zip_of(points=npy_bytes("'<f8'", "(0, 3)")), "holds no points"),
+    ],
+)
+def test_damaged_npz(tmp_path: Path, data: bytes, expected: str) -> None:
+    path = tmp_path / "a.npz"
+    path.write_bytes(data)
+    with pytest.raises(PdflowError, match=expected) as caught:
+        read(path)
+    assert str(path) in str(caught.value)
