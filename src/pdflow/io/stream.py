@@ -41,7 +41,9 @@ class Header:
     @staticmethod
     def of(cloud: PointCloud) -> Header:
         """The header that a file with this cloud would have (float32 where that is exact)."""
-        exact = np.array_equal(cloud.points.astype(np.float32).astype(np.float64), cloud.points)
+        with np.errstate(over="ignore"):
+            narrow = cloud.points.astype(np.float32).astype(np.float64)
+        exact = np.array_equal(narrow, cloud.points, equal_nan=True)
         return Header(
             count=len(cloud),
             fields={
