@@ -1,0 +1,35 @@
+"""What enters the geometry functions: (M, 3) finite float64, or one sentence why not."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pdflow.errors import PdflowError
+
+FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.int64]
+
+
+def finite_points(points: ArrayLike, name: str = "Points") -> FloatArray:
+    """`points` as a contiguous (M, 3) float64 array; other shapes and NaN or inf are refused.
+
+    `name` is how the message calls them.
+
+    >>> finite_points([[0, 1, 2]]).dtype.name
+    'float64'
+    >>> finite_points([[0, 1, float("nan")]])
+    Traceback (most recent call last):
+    ...
+    pdflow.errors.PdflowError: Points has NaN or infinite coordinates, first in row 0: drop them.
+    """
+    array = np.ascontiguousarray(points, dtype=np.float64)
+    if array.ndim != 2 or array.shape[1] != 3:
+        raise PdflowError(f"{name} must have shape (M, 3), not {array.shape}: pass one row each.")
+    finite = np.isfinite(array)
+    if not finite.all():
+        row = int(np.argmin(finite.all(axis=1)))
+        raise PdflowError(f"{name} has NaN or infinite coordinates, first in row {row}: drop them.")
+    return array

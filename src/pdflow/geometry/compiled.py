@@ -1,0 +1,29 @@
+"""One way to compile the hot loops: numba, without the GIL, kept on disk where possible.
+
+Import this module late: it loads numba.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from numba import njit
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# Lets minima and maxima be vectorised. Sums are neither reordered nor fused, so that results are
+# those of the same formula in numpy, bit for bit; it only asks for input without NaN.
+_MATH = {"nnan", "nsz"}
+
+
+def compiled(function: Function) -> Function:
+    """Compile `function` on its first call; the machine code is kept for the next process.
+
+    Where no folder can be written to (a read-only install and home), it is compiled anew in
+    each process instead.
+    """
+    try:
+        return cast(Function, njit(cache=True, nogil=True, fastmath=_MATH)(function))
+    except RuntimeError:  # numba found no folder for its cache that it may write to
+        return cast(Function, njit(nogil=True, fastmath=_MATH)(function))

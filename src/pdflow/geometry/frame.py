@@ -1,0 +1,52 @@
+"""The unit-sphere frame: where clouds of any size and place become comparable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pdflow.errors import PdflowError
+from pdflow.geometry.arrays import FloatArray, finite_points
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A centre (3,) and a scale: what a cloud is moved by and divided by.
+
+    >>> frame = Frame(np.array([1.0, 0.0, 0.0]), 2.0)
+    >>> frame.apply([[3.0, 0.0, 0.0]]).tolist(), frame.undo([[1.0, 0.0, 0.0]]).tolist()
+    ([[1.0, 0.0, 0.0]], [[3.0, 0.0, 0.0]])
+    """
+
+    center: FloatArray
+    scale: float
+
+    def apply(self, points: ArrayLike) -> FloatArray:
+        """Points (M, 3) of the cloud's frame in the unit sphere's."""
+        return np.asarray((np.asarray(points, dtype=np.float64) - self.center) / self.scale)
+
+    def undo(self, points: ArrayLike) -> FloatArray:
+        """Points (M, 3) of the unit sphere's frame in the cloud's."""
+        return np.asarray(np.asarray(points, dtype=np.float64) * self.scale + self.center)
+
+
+def unit_sphere(points: ArrayLike) -> Frame:
+    """The frame that puts `points` (M, 3) into the unit sphere.
+
+    The centre is that of the bounding box and the scale the largest distance from it, as in the
+    paper's metrics. It is not the smallest enclosing sphere, but everybody's figures use it. A
+    cloud without extent has scale 1, so that `apply` only centres it.
+
+    >>> unit_sphere([[0, 0, 0], [4, 0, 0]])
+    Frame(center=array([2., 0., 0.]), scale=2.0)
+    """
+    cloud = finite_points(points)
+    if len(cloud) == 0:
+        raise PdflowError("A cloud without points has no unit sphere: give at least one point.")
+    low, high = cloud.min(axis=0), cloud.max(axis=0)
+    # Halves are added, not sums halved: coordinates near the largest float stay finite.
+    center = low / 2 + high / 2
+    scale = float(np.sqrt(((cloud - center) ** 2).sum(axis=1).max()))
+    return Frame(center, scale if scale > 0 else 1.0)

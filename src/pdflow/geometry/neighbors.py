@@ -1,0 +1,211 @@
+"""Nearest neighbours and neighbours in a ball: exact, and the same on every machine.
+
+scipy's cKDTree leaves the order of equally near points open, takes a time quadratic in the number
+of duplicates, and jumps about in memory. Our own tree settles ties by index, does not mind
+duplicates, and lies in memory in the order in which it is walked. Queries are answered in the
+order of a tree of their own, so that one finds in the cache what the last one left there.
+
+Self-queries of noisy sphere points on two cores, best of 2, in seconds; "sorted" is cKDTree on
+points sorted by grid cell first:
+
+    points  neighbours  cKDTree  sorted  ours
+       50K          16     0.07    0.08  0.04
+       50K          32     0.12    0.13  0.08
+        1M           1     1.16    0.89  0.34
+        1M          16     4.62    2.81  1.24
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pdflow.errors import PdflowError
+from pdflow.geometry.arrays import FloatArray, IntArray, finite_points
+from pdflow.geometry.bvh import run_in_threads
+from pdflow.geometry.compiled import compiled
+from pdflow.geometry.kdtree import KdTree, build_tree, leaf_range
+
+_LEAF_SIZE = 32
+
+
+def knn(points: ArrayLike, queries: ArrayLike, k: int) -> tuple[FloatArray, IntArray]:
+    """The `k` points nearest to each query.
+
+    points   (M, 3), M >= k
+    queries  (Q, 3)
+
+    Returns squared distances (Q, k), ascending, and rows of `points` (Q, k); of points equally
+    near the one of the lower row comes first. A query that is itself one of the points finds
+    itself, at distance 0.
+
+    >>> sq_distances, rows = knn([[0, 0, 0], [3, 0, 0], [1, 0, 0]], [[0, 0, 0]], 2)
+    >>> sq_distances.tolist(), rows.tolist()
+    ([[0.0, 1.0]], [[0, 2]])
+    """
+    cloud, wanted = finite_points(points), finite_points(queries, "Queries")
+    if not 1 <= k <= len(cloud):
+        raise PdflowError(
+            f"Cannot find {k} neighbours among {len(cloud)} points: ask for 1 to {len(cloud)}."
+        )
+    tree = build_tree(cloud, _LEAF_SIZE)
+    return _search(tree, wanted, _turns(tree, cloud, wanted), k, np.inf)
+
+
+def ball_query(
+    points: ArrayLike, queries: ArrayLike, radius: float, k: int
+) -> tuple[IntArray, IntArray]:
+    """The points within `radius` of each query, at most the `k` nearest.
+
+    points   (M, 3), M > 0
+    queries  (Q, 3)
+
+    Returns rows of `points` (Q, k), nearest first and ties by row, and how many of them lie in
+    the ball (Q,). The places after those repeat the nearest point, so that every row can be
+    gathered; where the ball is empty, count 0, that is the nearest point outside.
+
+    >>> rows, counts = ball_query([[0, 0, 0], [3, 0, 0], [1, 0, 0]], [[0, 0, 0]], 1.0, 3)
+    >>> rows.tolist(), counts.tolist()
+    ([[0, 2, 0]], [2])
+    """
+    cloud, wanted = finite_points(points), finite_points(queries, "Queries")
+    if not len(cloud) or k < 1:
+        raise PdflowError(
+            f"Cannot find {k} neighbours among {len(cloud)} points: ask for one or more."
+        )
+    if not 0 <= radius < np.inf:
+        raise PdflowError(f"A ball cannot have the radius {radius}: give a finite one from 0 on.")
+    tree = build_tree(cloud, _LEAF_SIZE)
+    rows = np.full((len(wanted), k), len(cloud))
+    found = min(k, len(cloud))
+    turns = _turns(tree, cloud, wanted)
+    rows[:, :found] = _search(tree, wanted, turns, found, float(radius) ** 2)[1]
+    counts = np.count_nonzero(rows < len(cloud), axis=1)
+    empty = turns[counts[turns] == 0]
+    rows[empty, 0] = _search(tree, wanted, empty, 1, np.inf)[1][empty, 0]
+    return np.where(rows < len(cloud), rows, rows[:, :1]), counts
+
+
+def _turns(tree: KdTree, points: FloatArray, queries: FloatArray) -> IntArray:
+    """The queries (Q,) in an order in which each is near the last one."""
+    if queries is points:
+        return tree.order
+    return build_tree(queries, _LEAF_SIZE).order if len(queries) else np.empty(0, np.int64)
+
+
+def _search(
+    tree: KdTree, queries: FloatArray, turns: IntArray, k: int, sq_reach: float
+) -> tuple[FloatArray, IntArray]:
+    """Squared distances and rows (Q, k) within `sq_reach`; row M where there are fewer.
+
+    turns  the queries to answer, in this order; the others are left as if nothing were near
+    """
+    sq_distances = np.full((len(queries), k), sq_reach)
+    rows = np.full((len(queries), k), len(tree.order))
+    lowest = _lowest_rows(tree)
+    run_in_threads(_search_range, len(turns), turns, tree, lowest, queries, sq_distances, rows)
+    return sq_distances, rows
+
+
+@compiled
+def _lowest_rows(tree: KdTree) -> IntArray:
+    """The lowest row in every node: what decides whether a box at a tied distance matters."""
+    leaves = 1 << tree.depth
+    lowest = np.empty(2 * leaves, np.int64)
+    for leaf in range(leaves, 2 * leaves):
+        lowest[leaf] = tree.order[leaf_range(tree, leaf)[0]]
+    for node in range(leaves - 1, 0, -1):
+        lowest[node] = min(lowest[2 * node], lowest[2 * node + 1])
+    return lowest
+
+
+@compiled
+def _search_range(
+    start: int,
+    stop: int,
+    turns: IntArray,
+    tree: KdTree,
+    lowest: IntArray,
+    queries: FloatArray,
+    sq_distances: FloatArray,
+    rows: IntArray,
+) -> None:
+    """Answer the queries `turns[start:stop]`, each in its row of `sq_distances` and `rows`.
+
+    While a query is answered, its row is a heap with the worst of the k best on top; rows and
+    distances are compared together, so that ties are settled by the row.
+    """
+    leaves, k = 1 << tree.depth, rows.shape[1]
+    x, y, z = tree.xyz[0], tree.xyz[1], tree.xyz[2]
+    sq_in_leaf = np.empty(_LEAF_SIZE)
+    waiting = np.empty(tree.depth + 1, np.int64)
+    sq_gaps = np.empty(tree.depth + 1)
+    for query in turns[start:stop]:
+        qx, qy, qz = queries[query, 0], queries[query, 1], queries[query, 2]
+        heap_sq, heap_row = sq_distances[query], rows[query]
+        waiting[0], sq_gaps[0] = 1, 0.0
+        size = 1
+        while size > 0:
+            size -= 1
+            node = waiting[size]
+            if not _before(sq_gaps[size], lowest[node], heap_sq[0], heap_row[0]):
+                continue
+            while node < leaves:
+                near, far = 2 * node, 2 * node + 1
+                sq_near, sq_far = _sq_gap(tree, near, qx, qy, qz), _sq_gap(tree, far, qx, qy, qz)
+                if sq_far < sq_near:
+                    near, far, sq_near, sq_far = far, near, sq_far, sq_near
+                waiting[size], sq_gaps[size] = far, sq_far
+                size += 1
+                node = near
+            a, b = leaf_range(tree, node)
+            _sq_distances(x[a:b], y[a:b], z[a:b], qx, qy, qz, sq_in_leaf)
+            for place in range(a, b):
+                if _before(sq_in_leaf[place - a], tree.order[place], heap_sq[0], heap_row[0]):
+                    _replace_top(heap_sq, heap_row, k, sq_in_leaf[place - a], tree.order[place])
+        for end in range(k - 1, 0, -1):
+            sq_last, row_last = heap_sq[end], heap_row[end]
+            heap_sq[end], heap_row[end] = heap_sq[0], heap_row[0]
+            _replace_top(heap_sq, heap_row, end, sq_last, row_last)
+
+
+@compiled
+def _before(sq_a: float, row_a: int, sq_b: float, row_b: int) -> bool:
+    return sq_a < sq_b or (sq_a == sq_b and row_a < row_b)
+
+
+@compiled
+def _sq_gap(tree: KdTree, node: int, x: float, y: float, z: float) -> float:
+    """Squared distance to a box, rounded as those to points are: never above that of a point."""
+    gap_x: float = max(tree.low[0, node] - x, x - tree.high[0, node], 0.0)
+    gap_y: float = max(tree.low[1, node] - y, y - tree.high[1, node], 0.0)
+    gap_z: float = max(tree.low[2, node] - z, z - tree.high[2, node], 0.0)
+    return gap_x * gap_x + gap_y * gap_y + gap_z * gap_z
+
+
+@compiled
+def _sq_distances(
+    xs: FloatArray, ys: FloatArray, zs: FloatArray, x: float, y: float, z: float, out: FloatArray
+) -> None:
+    for point in range(len(xs)):
+        dx, dy, dz = xs[point] - x, ys[point] - y, zs[point] - z
+        out[point] = dx * dx + dy * dy + dz * dz
+
+
+@compiled
+def _replace_top(heap_sq: FloatArray, heap_row: IntArray, size: int, sq: float, row: int) -> None:
+    """Take the top off the first `size` places of a heap and put (`sq`, `row`) in."""
+    place = 0
+    while True:
+        child = 2 * place + 1
+        if child >= size:
+            break
+        if child + 1 < size and _before(
+            heap_sq[child], heap_row[child], heap_sq[child + 1], heap_row[child + 1]
+        ):
+            child += 1
+        if not _before(sq, row, heap_sq[child], heap_row[child]):
+            break
+        heap_sq[place], heap_row[place] = heap_sq[child], heap_row[child]
+        place = child
+    heap_sq[place], heap_row[place] = sq, row

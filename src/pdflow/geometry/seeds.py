@@ -1,0 +1,18 @@
+"""Random numbers that can be drawn again."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pdflow.errors import PdflowError
+
+
+def generator(seed: int) -> np.random.Generator:
+    """The random numbers of a seed, 0 or any positive integer.
+
+    >>> int(generator(7).integers(100)) == int(generator(7).integers(100))
+    True
+    """
+    if seed < 0:
+        raise PdflowError(f"The seed {seed} is negative: give 0 or a positive integer.")
+    return np.random.default_rng(seed)
