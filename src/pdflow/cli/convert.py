@@ -1,19 +1,144 @@
-"""`pdflow convert`: from one format to another."""
+"""`pdflow convert`: from one format to another, chunk by chunk, nothing lost in silence."""
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
 
 import typer
+
+from pdflow.cli.files import (
+    DropNonfinite,
+    InputFormat,
+    Job,
+    OutputFormat,
+    expand_inputs,
+    open_finite,
+    plan_jobs,
+    say_dropped,
+    suffix_of,
+)
+from pdflow.cli.progress import AsJson, Result, say_results
+from pdflow.errors import LossWarning, PdflowError
 
 NAME = "convert"
 
 
 def run(
-    source: Path = typer.Argument(..., help="Cloud to read."),
-    target: Path = typer.Argument(..., help="File to write."),
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            help="Files to read (patterns work too), then the file or directory to write, "
+            "unless -o names it.",
+            metavar="IN... OUT",
+        ),
+    ],
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="File to write; for several inputs a directory (made if its name ends in /).",
+            metavar="OUT",
+        ),
+    ] = None,
+    to: OutputFormat = None,
+    format: InputFormat = None,
+    drop_nonfinite: DropNonfinite = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Convert a cloud to another format."""
-    from pdflow.io import read, require_finite, write
+    """Convert clouds or meshes to another format.
 
-    write(target, require_finite(read(source), source))
+    All attributes and metadata go along; what the other format cannot hold is named in a warning.
+    Files are converted in chunks where both formats allow it (LAS, LAZ, binary PLY and text), so
+    that they need not fit in memory.
+    """
+    if output is None:
+        *files, output = files
+    if not files:
+        raise PdflowError(f"{output} has nowhere to go: name the output after it, or with -o.")
+    jobs = plan_jobs(expand_inputs(files), output, suffix_of(to))
+    conversions = [(job, _holds_mesh(job, format, to)) for job in jobs]
+    results = [
+        _convert_mesh(job, format, to) if mesh else _convert_cloud(job, format, to, drop_nonfinite)
+        for job, mesh in conversions
+    ]
+    say_results(results, as_json, _describe)
+
+
+def _holds_mesh(job: Job, format: str | None, to: str | None) -> bool:
+    """Whether a mesh is to be converted; an error where a mesh and a cloud would be mixed up."""
+    from pdflow.io import find_format
+
+    source, target = find_format(job.source, format), find_format(job.target, to)
+    if source.points and target.points:
+        return False
+    if not source.mesh:
+        raise PdflowError(
+            f"{job.target}: {target.name} holds meshes but {job.source} is a cloud: "
+            "choose a format for clouds, such as ply."
+        )
+    if not target.mesh:
+        raise PdflowError(
+            f"{job.source} is a mesh but {target.name} holds clouds: "
+            "use `pdflow sample` to put points on it."
+        )
+    return True
+
+
+def _convert_cloud(job: Job, format: str | None, to: str | None, drop: bool) -> Result:
+    from pdflow.cloud import PointCloud
+    from pdflow.io import open_writer, write
+
+    with open_finite(job.source, format, drop) as chunks:
+        job.make_folder()
+        if chunks.whole:
+            # A writer that sees all values can choose dtypes by them.
+            write(job.target, PointCloud.concatenate(chunks), to)
+        else:
+            # How many points are left is known only at the end if some may be dropped.
+            header = replace(chunks.header, count=None) if drop else chunks.header
+            with open_writer(job.target, header, to) as writer:
+                for chunk in chunks:
+                    writer.write(chunk)
+        return _result(job, "cloud", points=chunks.count, dropped=chunks.dropped)
+
+
+def _convert_mesh(job: Job, format: str | None, to: str | None) -> Result:
+    from pdflow.io import read_mesh, write_mesh
+
+    mesh = read_mesh(job.source, format)
+    _warn_of_vertex_attributes(job.source, format)
+    job.make_folder()
+    write_mesh(job.target, mesh, to)
+    return _result(job, "mesh", vertices=len(mesh.vertices), faces=len(mesh.faces))
+
+
+def _warn_of_vertex_attributes(source: Path, format: str | None) -> None:
+    """Name what a file that is a cloud as well (PLY) has besides vertices and faces."""
+    from pdflow.io import find_format, open_reader
+
+    if not find_format(source, format).points:
+        return
+    with open_reader(source, format) as reader:
+        names = ", ".join(reader.header.fields)
+    if names:
+        warnings.warn(
+            f"{source}: a mesh takes only vertices and faces along, not {names}.",
+            LossWarning,
+            stacklevel=2,
+        )
+
+
+def _result(job: Job, kind: str, **counts: int) -> Result:
+    return {"file": str(job.source), "output": str(job.target), "kind": kind, **counts}
+
+
+def _describe(result: Result) -> str:
+    if result["kind"] == "mesh":
+        what = f"{result['vertices']} vertices, {result['faces']} faces"
+    else:
+        what = f"{result['points']} points{say_dropped(result['dropped'])}"
+    return f"{result['file']} -> {result['output']}: {what}"

@@ -1,29 +1,40 @@
 """Entry point: find the subcommand, run it, turn errors into one sentence and an exit code.
 
-Exit codes: 0 done, 1 something unexpected broke, 2 bad input or bad usage.
+Exit codes: 0 done, 1 something unexpected broke, 2 bad input or bad usage, 130 stopped (Ctrl-C).
+Nothing here or at the top of a command's file imports numpy, scipy, numba or torch, so that
+`pdflow --help` answers at once.
 """
 
 from __future__ import annotations
 
 import sys
+import traceback
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import typer
 
 from pdflow import __version__
-from pdflow.cli import convert, info
+from pdflow.cli import convert, import_weights, info, noise, sample
 from pdflow.errors import LossWarning, PdflowError
+
+COMMANDS = (info, convert, noise, sample, import_weights)
+
+DONE, BROKEN, BAD_INPUT, STOPPED = 0, 1, 2, 130
+
+# The parent of BadParameter is click's UsageError; newer releases of typer carry their own copy
+# of it under a private name, older ones take it from click.
+USAGE_ERROR: type[Any] = typer.BadParameter.__mro__[1]
 
 app = typer.Typer(
     name="pdflow",
-    help="Point cloud denoising with normalizing flows.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (info, convert):
+for command in COMMANDS:
     app.command(name=command.NAME)(command.run)
 
 
@@ -35,35 +46,88 @@ def _version(show: bool) -> None:
 
 @app.callback()
 def root(
-    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True),
-    debug: bool = typer.Option(False, "--debug", help="Show the traceback of an error."),
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Show the version and exit."
+    ),
+    debug: bool = typer.Option(
+        False, "--debug", help="Show the traceback of an error (may stand anywhere)."
+    ),
 ) -> None:
     """Point cloud denoising with normalizing flows."""
 
 
-def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-    if issubclass(category, LossWarning):
-        typer.echo(f"warning: {message}", err=True)
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line (`sys.argv` unless `arguments` are given); the exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    debug, words = _take_debug(words)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", LossWarning)
+        warnings.showwarning = _WarningPrinter(debug)
+        try:
+            code = app(args=words or ["--help"], prog_name="pdflow", standalone_mode=False)
+            return _say_stopped() if code == STOPPED else int(code or DONE)
+        except PdflowError as error:
+            return _say_error(str(error), BAD_INPUT, debug)
+        except USAGE_ERROR as error:
+            return _say_error(_usage_sentence(error), BAD_INPUT, debug)
+        except (KeyboardInterrupt, typer.Abort):
+            return _say_stopped()
+        except MemoryError as error:
+            what = f" ({error})" if str(error) else ""
+            return _say_error(f"This needs more memory than there is{what}.", BROKEN, debug)
+        except Exception as error:
+            what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            hint = "this is not your fault; add --debug to see where it happened, and report it."
+            return _say_error(f"{what}; {hint}", BROKEN, debug)
 
 
-def main() -> None:
-    """Run the command line. `--debug` is understood anywhere on it."""
-    debug = "--debug" in sys.argv
-    arguments = [a for a in sys.argv[1:] if a != "--debug"]
-    warnings.showwarning = _show_warning
-    warnings.simplefilter("always", LossWarning)
-    try:
-        app(args=arguments, prog_name="pdflow")
-    except PdflowError as error:
-        if debug:
-            raise
-        typer.echo(f"error: {error}", err=True)
-        sys.exit(2)
-    except KeyboardInterrupt:
-        typer.echo("stopped: nothing was written.", err=True)
-        sys.exit(130)
-    except Exception as error:
-        if debug:
-            raise
-        typer.echo(f"error: {type(error).__name__}: {error} (--debug shows where).", err=True)
-        sys.exit(1)
+def _take_debug(words: list[str]) -> tuple[bool, list[str]]:
+    """Whether `--debug` stands before any `--`, and the words without it."""
+    end = words.index("--") if "--" in words else len(words)
+    kept = [word for word in words[:end] if word != "--debug"]
+    return len(kept) < end, kept + words[end:]
+
+
+def _say_error(sentence: str, code: int, debug: bool) -> int:
+    """Print one line on stderr, after the traceback where it is asked for; `code` itself."""
+    if debug:
+        traceback.print_exc()
+    typer.echo(f"error: {' '.join(sentence.split())}", err=True)
+    return code
+
+
+def _say_stopped() -> int:
+    typer.echo("stopped: no unfinished file was left behind.", err=True)
+    return STOPPED
+
+
+def _usage_sentence(error: Any) -> str:
+    """A usage error in one sentence that ends with where to read on."""
+    message = error.format_message().strip().rstrip(".")
+    where = error.ctx.command_path if error.ctx else "pdflow"
+    return f"{message} (see `{where} --help`)."
+
+
+class _WarningPrinter:
+    """Prints each LossWarning once, as one line; other warnings only for `--debug`."""
+
+    def __init__(self, debug: bool) -> None:
+        self._debug = debug
+        self._seen: set[str] = set()
+
+    def __call__(
+        self, message: Warning | str, category: type[Warning], *place: Any, **_: Any
+    ) -> None:
+        text = " ".join(str(message).split())
+        if text in self._seen:
+            return
+        self._seen.add(text)
+        if issubclass(category, LossWarning):
+            typer.echo(f"warning: {text}", err=True)
+        elif self._debug:
+            where = ":".join(str(part) for part in place[:2])
+            typer.echo(f"warning: {category.__name__} at {where}: {text}", err=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,212 @@
+"""Which files a command reads and writes, and how: names, globs, formats, bad points."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pdflow.cli.progress import progress
+from pdflow.errors import PdflowError
+
+if TYPE_CHECKING:
+    from pdflow.cloud import PointCloud
+    from pdflow.io import Reader
+
+Inputs = Annotated[
+    list[str],
+    typer.Argument(help="Files to read; patterns such as 'scans/*.laz' work too.", metavar="IN"),
+]
+Output = Annotated[
+    str,
+    typer.Option(
+        "--output",
+        "-o",
+        help="File to write; for several inputs a directory (made if its name ends in /).",
+        metavar="OUT",
+    ),
+]
+InputFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--format", help="Format of the inputs, where the suffix does not tell.", metavar="FORMAT"
+    ),
+]
+OutputFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--to", help="Format of the outputs, where the suffix does not tell.", metavar="FORMAT"
+    ),
+]
+DropNonfinite = Annotated[
+    bool,
+    typer.Option(
+        "--drop-nonfinite",
+        help="Leave out points that are NaN or infinite and say how many; else they are refused.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One input and where its result goes."""
+
+    source: Path
+    target: Path
+    makes_folder: bool = False
+
+    def make_folder(self) -> None:
+        """Make the output directory, if it was asked for with a trailing slash."""
+        if self.makes_folder:
+            try:
+                self.target.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise PdflowError(
+                    f"{self.target.parent} cannot be made a directory ({error.strerror}): "
+                    "choose another output."
+                ) from error
+
+
+def expand_inputs(names: Sequence[str]) -> list[Path]:
+    """The files that names and patterns mean, in the order given; each pattern's sorted.
+
+    The shell has often expanded patterns already; where it did not (quotes, Windows), this does.
+    """
+    try:
+        return [path for name in names for path in _expand(name)]
+    except OSError as error:
+        raise PdflowError(f"{error.filename} cannot be read ({error.strerror}).") from error
+
+
+def _expand(name: str) -> list[Path]:
+    path = Path(name)
+    if path.is_dir():
+        raise PdflowError(f"{name} is a directory: name files in it, such as {path}/*.ply.")
+    if path.exists():
+        return [path]
+    if not glob.has_magic(name):
+        raise PdflowError(f"{name} does not exist: check the name.")
+    # Path.glob takes no absolute patterns, so glob.glob it is.
+    matches = map(Path, glob.glob(name, recursive=True))  # noqa: PTH207
+    files = sorted(match for match in matches if not match.is_dir())
+    if not files:
+        raise PdflowError(f"{name} matches no file: check the pattern.")
+    return files
+
+
+def plan_jobs(sources: Sequence[Path], output: str, suffix: str | None = None) -> list[Job]:
+    """Decide where every result goes, before any work is done.
+
+    output  a file for one input; a directory for any number: one that exists, or a name that
+            ends in a slash, which is made when the first result is there
+    suffix  what replaces the suffix of the inputs in a directory; None keeps it
+    """
+    ends_in_slash = output.endswith(("/", os.sep))
+    if not ends_in_slash and not Path(output).is_dir():
+        if len(sources) > 1:
+            raise PdflowError(
+                f"{len(sources)} inputs cannot go into the one file {output}: "
+                f"name a directory, such as -o {output}/."
+            )
+        return [Job(sources[0], Path(output))]
+    jobs = [
+        Job(source, _in_folder(Path(output), source, suffix), ends_in_slash) for source in sources
+    ]
+    taken: dict[str, Path] = {}
+    for job in jobs:
+        # Case is ignored because some file systems ignore it: a.ply and A.ply are one file there.
+        other = taken.setdefault(str(job.target).casefold(), job.source)
+        if other is not job.source:
+            raise PdflowError(
+                f"{other} and {job.source} would both be written to {job.target}: "
+                "run them apart, into different directories."
+            )
+    return jobs
+
+
+def _in_folder(folder: Path, source: Path, suffix: str | None) -> Path:
+    return folder / (source.name if suffix is None else source.with_suffix(suffix).name)
+
+
+def suffix_of(format: str | None) -> str | None:
+    """The usual suffix of a format; None for None."""
+    from pdflow.io import find_format
+
+    return None if format is None else find_format(Path(), format).suffixes[0]
+
+
+class FiniteChunks:
+    """The points of an open file in chunks, without those that are NaN or infinite.
+
+    header   what the file says of itself
+    whole    whether the file was read at once because its format does not stream
+    count    points given out so far
+    dropped  points left out so far; without `drop` the first such point is an error
+    """
+
+    def __init__(
+        self, reader: Reader, path: Path, drop: bool, advance: Callable[[int], None]
+    ) -> None:
+        from pdflow.io.stream import MemoryReader
+
+        self.header = reader.header
+        self.whole = isinstance(reader, MemoryReader)
+        self.count = self.dropped = 0
+        self._reader, self._path, self._drop, self._advance = reader, path, drop, advance
+
+    def __iter__(self) -> Iterator[PointCloud]:
+        from pdflow.io import CHUNK, drop_nonfinite
+
+        for chunk in self._reader.chunks(CHUNK):
+            finite, dropped = drop_nonfinite(chunk)
+            if dropped and not self._drop:
+                row = self.count + _first_nonfinite(chunk)
+                raise PdflowError(
+                    f"{self._path}: the point in row {row} (counted from 0) is NaN or infinite: "
+                    "add --drop-nonfinite to leave such points out."
+                )
+            self.count += len(finite)
+            self.dropped += dropped
+            self._advance(len(chunk))
+            if len(finite):
+                yield finite
+        if not self.count:
+            left = ", for no point in it is finite" if self.dropped else ", for it holds no points"
+            raise PdflowError(f"{self._path} gives nothing to work on{left}: check the file.")
+
+
+@contextmanager
+def open_finite(path: Path, format: str | None, drop: bool) -> Iterator[FiniteChunks]:
+    """Open a cloud for reading in chunks, with a progress bar."""
+    from pdflow.io import open_reader
+
+    with (
+        open_reader(path, format) as reader,
+        progress(path.name, reader.header.count) as advance,
+    ):
+        yield FiniteChunks(reader, path, drop, advance)
+
+
+def read_finite(path: Path, format: str | None, drop: bool) -> tuple[PointCloud, int]:
+    """A whole cloud without NaN or infinite points, and how many were left out."""
+    from pdflow.cloud import PointCloud
+
+    with open_finite(path, format, drop) as chunks:
+        return PointCloud.concatenate(chunks), chunks.dropped
+
+
+def say_dropped(dropped: int) -> str:
+    """The end of a sentence on what was done: how many points were left out, if any."""
+    return f" ({dropped} NaN or infinite left out)" if dropped else ""
+
+
+def _first_nonfinite(cloud: PointCloud) -> int:
+    import numpy as np
+
+    return int(np.flatnonzero(~np.isfinite(cloud.points).all(1))[0])

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pdflow
+
+ROOT = Path(__file__).resolve().parents[1]
+EXTRAS = {"las", "e57", "pcd", "mesh", "train", "dask", "app", "bench", "dev", "all"}
+
+
+def loaded_by(code: str) -> set[str]:
+    """Top-level modules in a fresh interpreter after running `code`."""
+    code += "\nimport sys; print(*{name.partition('.')[0] for name in sys.modules})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    assert not loaded_by("import pdflow") & {"numpy", "scipy", "numba", "torch", "typer"}
+
+
+def test_reading_and_writing_load_no_torch():
+    assert "torch" not in loaded_by("import pdflow; pdflow.PointCloud; pdflow.read; pdflow.write")
+
+
+@pytest.mark.parametrize("name", pdflow.__all__)
+def test_every_public_name_can_be_had(name):
+    assert getattr(pdflow, name) is getattr(pdflow, name)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no_such_name"):
+        pdflow.no_such_name  # noqa: B018
+
+
+def test_the_version_is_the_same_everywhere():
+    project = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.M)
+    citation = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.M)
+    assert project is not None
+    assert citation is not None
+    assert project[1] == citation[1] == pdflow.__version__
+
+
+def test_every_promised_extra_exists():
+    text = (ROOT / "pyproject.toml").read_text()
+    table = text.split("[project.optional-dependencies]")[1].split("\n[")[0]
+    assert set(re.findall(r"^(\w+) = \[", table, re.M)) == EXTRAS
+
+
+def test_extras_that_errors_name_exist():
+    for path in (ROOT / "src").rglob("*.py"):
+        named = re.findall(r'require\([^)]*?extra="(\w+)"', path.read_text(), re.S)
+        assert set(named) <= EXTRAS, path
+
+
+def test_the_shipped_example_is_whole_and_small():
+    noisy = pdflow.read(ROOT / "examples" / "gear_noisy.ply")
+    clean = pdflow.read(ROOT / "examples" / "gear.ply")
+    mesh = pdflow.read_mesh(ROOT / "examples" / "gear.off")
+    assert len(noisy) == len(clean) == 10_000
+    assert set(noisy.attributes) == {"colors", "intensity"}
+    assert all((noisy.attributes[k] == clean.attributes[k]).all() for k in noisy.attributes)
+    assert len(mesh.faces)
+    files = [p for p in (ROOT / "examples").iterdir() if p.is_file()]
+    assert sum(p.stat().st_size for p in files) < 1_000_000
