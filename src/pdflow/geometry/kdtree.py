@@ -11,12 +11,15 @@ see `pdflow.geometry.neighbors` for figures.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pdflow.geometry.arrays import FloatArray, IntArray
 from pdflow.geometry.compiled import compiled
+
+Scalar = TypeVar("Scalar", np.float64, np.int64)
 
 
 class KdTree(NamedTuple):
@@ -44,8 +47,27 @@ def build_tree(points: FloatArray, leaf_size: int) -> KdTree:
     _sort_into_leaves(rows, depth)
     order = rows[:, 3].astype(np.int64)
     xyz = np.ascontiguousarray(rows[:, :3].T)
-    low, high = _boxes(xyz, depth)
+    firsts = leaf_firsts(len(points), depth)
+    low = fold_up(np.minimum.reduceat(xyz, firsts, axis=1), np.minimum)
+    high = fold_up(np.maximum.reduceat(xyz, firsts, axis=1), np.maximum)
     return KdTree(depth, order, xyz, low, high)
+
+
+def leaf_firsts(count: int, depth: int) -> IntArray:
+    """First place of each of the 2**depth leaves of `count` points, as `leaf_range` has it."""
+    return (np.arange(1 << depth) * count) >> depth
+
+
+def fold_up(of_leaves: NDArray[Scalar], fold: np.ufunc) -> NDArray[Scalar]:
+    """Values (..., 2 * leaves) of all nodes from those of the leaves (..., leaves).
+
+    >>> fold_up(np.array([4, 2, 7, 5]), np.minimum)[1:].tolist()
+    [2, 2, 5, 4, 2, 7, 5]
+    """
+    levels: list[NDArray[Scalar]] = [of_leaves]
+    while levels[0].shape[-1] > 1:
+        levels.insert(0, fold(levels[0][..., ::2], levels[0][..., 1::2]))
+    return np.concatenate([levels[0], *levels], axis=-1)  # node 0 is no node: any value will do
 
 
 @compiled
@@ -152,20 +174,3 @@ def _sort_by_index(rows: FloatArray) -> None:
         while place > 0 and rows[place - 1, 3] > rows[place, 3]:
             _swap(rows, place - 1, place)
             place -= 1
-
-
-@compiled
-def _boxes(xyz: FloatArray, depth: int) -> tuple[FloatArray, FloatArray]:
-    count, leaves = xyz.shape[1], 1 << depth
-    low = np.full((3, 2 * leaves), np.inf)
-    high = np.full((3, 2 * leaves), -np.inf)
-    for axis in range(3):
-        for leaf in range(leaves):
-            part = xyz[axis, (leaf * count) >> depth : ((leaf + 1) * count) >> depth]
-            for value in part:
-                low[axis, leaves + leaf] = min(low[axis, leaves + leaf], value)
-                high[axis, leaves + leaf] = max(high[axis, leaves + leaf], value)
-        for node in range(leaves - 1, 0, -1):
-            low[axis, node] = min(low[axis, 2 * node], low[axis, 2 * node + 1])
-            high[axis, node] = max(high[axis, 2 * node], high[axis, 2 * node + 1])
-    return low, high

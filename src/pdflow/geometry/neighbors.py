@@ -24,7 +24,7 @@ from pdflow.errors import PdflowError
 from pdflow.geometry.arrays import FloatArray, IntArray, finite_points
 from pdflow.geometry.bvh import run_in_threads
 from pdflow.geometry.compiled import compiled
-from pdflow.geometry.kdtree import KdTree, build_tree, leaf_range
+from pdflow.geometry.kdtree import KdTree, build_tree, fold_up, leaf_firsts, leaf_range
 
 _LEAF_SIZE = 32
 
@@ -102,21 +102,10 @@ def _search(
     """
     sq_distances = np.full((len(queries), k), sq_reach)
     rows = np.full((len(queries), k), len(tree.order))
-    lowest = _lowest_rows(tree)
+    # The lowest row in every node decides whether a box at a tied distance matters.
+    lowest = fold_up(tree.order[leaf_firsts(len(tree.order), tree.depth)], np.minimum)
     run_in_threads(_search_range, len(turns), turns, tree, lowest, queries, sq_distances, rows)
     return sq_distances, rows
-
-
-@compiled
-def _lowest_rows(tree: KdTree) -> IntArray:
-    """The lowest row in every node: what decides whether a box at a tied distance matters."""
-    leaves = 1 << tree.depth
-    lowest = np.empty(2 * leaves, np.int64)
-    for leaf in range(leaves, 2 * leaves):
-        lowest[leaf] = tree.order[leaf_range(tree, leaf)[0]]
-    for node in range(leaves - 1, 0, -1):
-        lowest[node] = min(lowest[2 * node], lowest[2 * node + 1])
-    return lowest
 
 
 @compiled
