@@ -18,7 +18,7 @@ from pdflow.cloud import PointCloud
 from pdflow.errors import PdflowError
 from pdflow.io.atomic import atomic_path
 from pdflow.io.registry import FORMATS, Format, find_format
-from pdflow.io.stream import CHUNK, Field, Header, MemoryReader, Reader, Writer
+from pdflow.io.stream import CHUNK, Field, Header, MemoryReader, Reader, Writer, fields_of
 from pdflow.mesh import TriangleMesh
 
 __all__ = [
@@ -145,13 +145,16 @@ class _WholeWriter(Writer):
         self._chunks: list[PointCloud] = []
 
     def write(self, chunk: PointCloud) -> None:
+        if fields_of(chunk) != self._header.fields:
+            raise PdflowError(
+                "A chunk has other attributes than the header says: give every chunk the same ones."
+            )
         self._chunks.append(chunk)
 
     def finish(self) -> None:
         cloud = PointCloud.concatenate(self._chunks)
-        self._module.write(
-            self._path, PointCloud(cloud.points, cloud.attributes, self._header.metadata)
-        )
+        attributes = {name: cloud.attributes[name] for name in self._header.fields}
+        self._module.write(self._path, PointCloud(cloud.points, attributes, self._header.metadata))
 
 
 def _run(writer: Writer, chunks: list[PointCloud]) -> None:

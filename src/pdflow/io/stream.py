@@ -46,13 +46,22 @@ class Header:
         exact = np.array_equal(narrow, cloud.points, equal_nan=True)
         return Header(
             count=len(cloud),
-            fields={
-                k: Field(v.dtype, v.shape[1] if v.ndim == 2 else 0)
-                for k, v in cloud.attributes.items()
-            },
+            fields=fields_of(cloud),
             metadata=cloud.metadata,
             point_dtype=np.dtype(np.float32 if exact else np.float64),
         )
+
+
+def fields_of(cloud: PointCloud) -> dict[str, Field]:
+    """Attribute name -> Field.
+
+    >>> fields_of(PointCloud([[0, 0, 0]], {"colors": np.zeros((1, 3), np.uint8)}))
+    {'colors': Field(dtype=dtype('uint8'), width=3)}
+    """
+    return {
+        name: Field(values.dtype, values.shape[1] if values.ndim == 2 else 0)
+        for name, values in cloud.attributes.items()
+    }
 
 
 class Reader:
