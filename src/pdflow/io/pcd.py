@@ -232,13 +232,17 @@ def _to_blocks(
             if names[place : place + 1] == ["alpha"] and layout.columns.get("alpha") == np.uint8:
                 alpha, place = columns["alpha"], place + 1
             blocks.append(_pack(values, alpha, packing, data))
-        elif len(parts) > 1 and base not in taken and parts[1] == f"{base}_1":
+        elif len(parts) > 1 and parts[1] == f"{base}_1" and _is_free(base, taken):
             blocks.append((PcdField(base, values.dtype, len(parts)), values))
         else:
             blocks += [
                 (PcdField(part, columns[part].dtype), columns[part][:, None]) for part in parts
             ]
     return blocks
+
+
+def _is_free(name: str, taken: set[str] | frozenset[str]) -> bool:
+    return name not in taken and DIALECT.is_legal(name)
 
 
 def _is_packed(field: PcdField) -> bool:
