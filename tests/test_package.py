@@ -58,6 +58,17 @@ def test_extras_that_errors_name_exist():
         assert set(named) <= EXTRAS, path
 
 
+def test_the_documents_list_every_format_and_suffix():
+    from pdflow.io import FORMATS
+
+    page = (ROOT / "docs" / "formats.md").read_text()
+    for fmt in FORMATS:
+        rows = [line for line in page.splitlines() if line.startswith(f"| `{fmt.name}` |")]
+        assert len(rows) == fmt.points + fmt.mesh, fmt.name
+        for suffix in fmt.suffixes:
+            assert all(f"`{suffix}`" in row for row in rows), suffix
+
+
 def test_the_shipped_example_is_whole_and_small():
     noisy = pdflow.read(ROOT / "examples" / "gear_noisy.ply")
     clean = pdflow.read(ROOT / "examples" / "gear.ply")

@@ -131,7 +131,9 @@ def plan_jobs(sources: Sequence[Path], output: str, suffix: str | None = None) -
 
 
 def _in_folder(folder: Path, source: Path, suffix: str | None) -> Path:
-    return folder / (source.name if suffix is None else source.with_suffix(suffix).name)
+    # A COPC file is never written as one, so its result is not called so either.
+    stem = source.stem.removesuffix(".copc")
+    return folder / f"{stem}{source.suffix if suffix is None else suffix}"
 
 
 def suffix_of(format: str | None) -> str | None:
