@@ -154,7 +154,7 @@ def test_per_point_likelihoods_sum_to_the_patch() -> None:
 
 @pytest.mark.parametrize("decoder", ["inverse", "mlp"])
 @pytest.mark.parametrize("coupling", ["affine", "additive"])
-@pytest.mark.parametrize("condition", ["absolute", "edge"])
+@pytest.mark.parametrize("condition", ["absolute", "edge", "graph"])
 def test_every_parameter_of_every_variant_is_trained(
     decoder: str, coupling: str, condition: str
 ) -> None:

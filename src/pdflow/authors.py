@@ -118,7 +118,7 @@ def _copy_augmentation(source: _Tensors, augmentation: Augmentation) -> None:
     for i, layer in enumerate(condition.layers):
         _copy_linear(source, f"argument.shallow.convs.{i}", layer)
     _copy_linear(source, "argument.shallow.trans2", condition.last)
-    couplings = [s for s in augmentation.couplings if isinstance(s, ConditionalCoupling)]
+    couplings = [s for s in augmentation.flow if isinstance(s, ConditionalCoupling)]
     for i, step in enumerate(couplings):
         prefix = f"argument.steps.{i}"
         _copy_linear(source, f"{prefix}.conv_in", step.lift)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from pdflow.errors import PdflowError
 from pdflow.flow.actnorm import ActNorm
-from pdflow.flow.augment import CONDITIONS, NORMS, Augmentation, standard_normal_log_density
+from pdflow.flow.augment import CONDITIONS, FLOWS, NORMS, Augmentation, standard_normal_log_density
 from pdflow.flow.bijection import Bijection, Chain
 from pdflow.flow.coupling import Coupling, kept_channels
 from pdflow.flow.filters import FILTERS, INITS, make_filter
@@ -26,6 +26,7 @@ _POSITIVE = (
     "condition_neighbours",
     "condition_hidden",
     "condition_features",
+    "condition_layers",
     "augment_hidden",
     "augment_steps",
     "patch_points",
@@ -44,11 +45,18 @@ class FlowConfig:
     permutation       first layer of a block: "inv1x1", "random" or "reverse"
     filter            "lcc", "lbm" or "fbm"; masked_dims is D_m of fbm
     filter_init       "paper" or "authors"
-    condition         condition net of the augmentation: "absolute" (released weights) or "edge"
-                      (paper's text), over condition_neighbours points
+    condition         condition net of the augmentation: "absolute" (released weights), "edge"
+                      (paper's text) or "graph" (condition_layers EdgeUnits), over
+                      condition_neighbours points
+    augment_flow      "couplings" (paper) or "affine"
     augment_norm      "batch" (released weights) or "none"
     decoder           "inverse" flow, or the "mlp" of the ablation
     patch_points      N the network is meant for
+    patch_radius      smallest and largest radius of the patches it was trained on
+    centred           whether those had their seed at the origin
+    pass_noise        noise, in patch radii, that one pass removes well
+    part_noise        noise above which a pass works on parts (partition denoising)
+    rest_noise        noise that is left alone after a pass
     point_dims        D_p
     """
 
@@ -64,22 +72,31 @@ class FlowConfig:
     condition: str = "absolute"
     condition_neighbours: int = 12
     condition_hidden: int = 32
+    condition_layers: int = 1
     condition_features: int = 64
+    augment_flow: str = "couplings"
     augment_hidden: int = 64
     augment_steps: int = 3
     augment_norm: str = "batch"
     decoder: str = "inverse"
     patch_points: int = 1024
+    patch_radius: tuple[float, float] = (0.1, 0.6)
+    centred: bool = False
+    pass_noise: float = 0.06
+    part_noise: float = 0.1
+    rest_noise: float = 0.02
     point_dims: int = 3
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "edge_neighbours", tuple(self.edge_neighbours))
+        object.__setattr__(self, "patch_radius", tuple(self.patch_radius))
         for name, allowed in {
             "coupling": COUPLINGS,
             "permutation": PERMUTATIONS,
             "filter": FILTERS,
             "filter_init": INITS,
             "condition": CONDITIONS,
+            "augment_flow": FLOWS,
             "augment_norm": NORMS,
             "decoder": DECODERS,
         }.items():
@@ -102,6 +119,8 @@ class FlowConfig:
             _refuse(f"a point has {self.channels} channel", "D_p + D_a must be 2 or more")
         if not 0 <= self.masked_dims <= self.channels:
             _refuse(f"masked_dims is {self.masked_dims}", f"keep 0 <= D_m <= {self.channels}")
+        if len(self.patch_radius) != 2 or not 0 < self.patch_radius[0] <= self.patch_radius[1]:
+            _refuse(f"patch_radius is {self.patch_radius}", "give 0 < smallest <= largest")
         if self.clamp <= 0:
             _refuse(f"clamp is {self.clamp}", "it must be positive")
 
@@ -160,8 +179,10 @@ class PDFlow(nn.Module):
                 condition=config.condition,
                 k=config.condition_neighbours,
                 condition_hidden=config.condition_hidden,
+                condition_layers=config.condition_layers,
                 features=config.condition_features,
                 hidden=config.augment_hidden,
+                flow=config.augment_flow,
                 steps=config.augment_steps,
                 norm=config.augment_norm,
             )
@@ -175,8 +196,14 @@ class PDFlow(nn.Module):
         self.mlp = _mlp(config) if config.decoder == "mlp" else None
 
     def graph(self, points: Tensor) -> Tensor:
-        """(B, N, K): the one static graph of a patch, used in both directions."""
-        return patch_graph(points, self.config.neighbours)
+        """(B, N, K): the one static graph of a patch, used in both directions.
+
+        A patch with fewer than K points repeats each point itself as its last neighbours.
+        """
+        have = min(self.config.neighbours, points.shape[1])
+        graph = patch_graph(points, have)
+        missing = self.config.neighbours - have
+        return torch.cat([graph, graph[..., :1].expand(-1, -1, missing)], -1) if missing else graph
 
     def sample_eps(
         self, points: Tensor, generator: torch.Generator | None = None, shared: bool = False

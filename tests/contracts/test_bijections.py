@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from pdflow.flow.actnorm import ActNorm
-from pdflow.flow.augment import ConditionalCoupling
+from pdflow.flow.augment import ConditionalAffine, ConditionalCoupling
 from pdflow.flow.bijection import Bijection, Chain, Sigmoid
 from pdflow.flow.coupling import Coupling
 from pdflow.flow.permutation import InvertibleLinear, Permutation
@@ -44,6 +44,7 @@ BIJECTIONS: dict[str, Callable[[], Bijection]] = {
     "conditional coupling, first half kept": lambda: ConditionalCoupling(C, F, 6, True, "none"),
     "conditional coupling, second half kept": lambda: ConditionalCoupling(C, F, 6, False, "none"),
     "conditional coupling with batch norm": lambda: ConditionalCoupling(C, F, 6, True, "batch"),
+    "conditional affine": lambda: ConditionalAffine(C, F),
     "chain": lambda: Chain([InvertibleLinear(C), ActNorm(C), Permutation.reverse(C)]),
     "affine flow": lambda: _flow("affine"),
     "additive flow": lambda: _flow("additive"),
@@ -73,7 +74,7 @@ def x() -> Tensor:
 def context_of(bijection: Bijection) -> Tensor:
     """A graph for couplings on points, features for conditional couplings."""
     generator = torch.Generator().manual_seed(2)
-    if isinstance(bijection, ConditionalCoupling):
+    if isinstance(bijection, (ConditionalAffine, ConditionalCoupling)):
         return torch.randn(B, N, F, dtype=torch.float64, generator=generator)
     return torch.stack([torch.randperm(N, generator=generator)[:K] for _ in range(B * N)]).view(
         B, N, K
@@ -105,7 +106,7 @@ def test_points_may_come_in_any_order(bijection: Bijection, x: Tensor) -> None:
     context = context_of(bijection)
     order = torch.randperm(N, generator=torch.Generator().manual_seed(3))
     moved = context[:, order]
-    if not isinstance(bijection, ConditionalCoupling):
+    if not isinstance(bijection, (ConditionalAffine, ConditionalCoupling)):
         moved = torch.argsort(order)[moved]
     y, log_det = bijection(x, context)
     y_moved, log_det_moved = bijection(x[:, order], moved)

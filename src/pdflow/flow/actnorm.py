@@ -25,6 +25,8 @@ class ActNorm(Bijection):
         self.mu = nn.Parameter(torch.zeros(channels))
         self.sigma = nn.Parameter(torch.zeros(channels))
         self.register_buffer("initialised", torch.tensor(False))
+        self._needs_check = True  # spares a look at the device in every step
+        self.register_load_state_dict_post_hook(_check_again)  # type: ignore[no-untyped-call]
 
     @torch.no_grad()
     def initialise(self, x: Tensor) -> None:
@@ -36,11 +38,18 @@ class ActNorm(Bijection):
 
     def transform(self, x: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
         """Normalise; in training, the first call learns from its batch."""
-        if self.training and not bool(self.initialised):
-            self.initialise(x)
+        if self.training and self._needs_check:
+            if not bool(self.initialised):
+                self.initialise(x)
+            self._needs_check = False
         y = (x - self.mu) * torch.exp(-self.sigma)
         return y, -self.sigma.sum().expand(x.shape[:2])
 
     def untransform(self, y: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
         """x = y exp(sigma) + mu."""
         return y * torch.exp(self.sigma) + self.mu, self.sigma.sum().expand(y.shape[:2])
+
+
+def _check_again(layer: nn.Module, _: object) -> None:
+    assert isinstance(layer, ActNorm)
+    layer._needs_check = True

@@ -13,12 +13,17 @@ from torch import Tensor, nn
 from torch.nn.functional import elu, logsigmoid
 
 from pdflow.flow.bijection import Bijection, Chain, Sigmoid
-from pdflow.flow.units import GroupedLinear, grouped_product
+from pdflow.flow.units import EdgeUnit, GroupedLinear, grouped_product
 
-CONDITIONS = ("absolute", "edge")
+CONDITIONS = ("absolute", "edge", "graph")
+FLOWS = ("couplings", "affine")
 NORMS = ("batch", "none")
 LOG_SCALE_SPEED = 3.0
 """Factor on the learned log scale of the output layer, which lets it leave zero quickly."""
+
+
+INITIAL_LOG_SCALE = -2.0
+"""Log scale of eps at the start of a conditional affine map: the features speak louder."""
 
 
 class AbsoluteCondition(nn.Module):
@@ -59,12 +64,56 @@ class EdgeCondition(nn.Module):
     def forward(self, points: Tensor, neighbours: Tensor) -> Tensor:
         """Features (B, N, F); the first layer is split as in EdgeUnit."""
         own, other, difference = self.first.weight.chunk(3, dim=1)
-        centre = grouped_product(points[None], own - difference)[0] + self.first.bias[0]
+        centre = grouped_product(points[None], own - difference, self.first.bias)[0]
         neighbour = grouped_product(points[None], other + difference)[0]
         edges = gather_points(neighbour, neighbours[..., : self.k])
         h = torch.relu(self.second(torch.relu(edges + centre[:, :, None])))
         result: Tensor = self.last(h.mean(2))
         return result
+
+
+class GraphCondition(nn.Module):
+    """Condition net that does all the graph work of a network: densely connected EdgeUnits.
+
+    Maps points (B, N, D_p) to features (B, N, F). Each unit sees the points and the output of
+    all units before it; its reach grows by one neighbourhood per unit. With these features in
+    the augmented dimensions the flow itself can be point-wise, so the graph is looked at once
+    instead of in both directions, and the likelihood stays exact.
+    """
+
+    def __init__(self, point_dims: int, hidden: int, features: int, k: int, layers: int) -> None:
+        super().__init__()
+        self.units = nn.ModuleList(
+            EdgeUnit(point_dims + i * hidden, hidden, hidden, groups=1, k=k) for i in range(layers)
+        )
+        self.last = nn.Linear(point_dims + layers * hidden, features)
+
+    def forward(self, points: Tensor, neighbours: Tensor) -> Tensor:
+        """Features (B, N, F)."""
+        known = points
+        for unit in self.units:
+            known = torch.cat([known, torch.relu(unit(known, neighbours)[0])], -1)
+        result: Tensor = self.last(torch.relu(known))
+        return result
+
+
+class ConditionalAffine(Bijection):
+    """y = x exp(s) + mu, both from condition features (B, N, F): a Gaussian q(p_bar | p)."""
+
+    def __init__(self, channels: int, features: int) -> None:
+        super().__init__()
+        self.net = nn.Linear(features, 2 * channels)
+        nn.init.constant_(self.net.bias[channels:], INITIAL_LOG_SCALE)
+
+    def transform(self, x: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
+        """The log-determinant is the sum of s."""
+        mu, log_scale = self.net(context).chunk(2, dim=-1)
+        return x * torch.exp(log_scale) + mu, log_scale.sum(-1)
+
+    def untransform(self, y: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
+        """x = (y - mu) exp(-s)."""
+        mu, log_scale = self.net(context).chunk(2, dim=-1)
+        return (y - mu) * torch.exp(-log_scale), -log_scale.sum(-1)
 
 
 class ConditionalCoupling(Bijection):
@@ -125,7 +174,9 @@ class ConditionalCoupling(Bijection):
 
 
 class Augmentation(nn.Module):
-    """p_bar (B, N, D_a) for points (B, N, D_p): A_c, then three couplings A_t, then a sigmoid.
+    """p_bar (B, N, D_a) for points (B, N, D_p): A_c, then A_t.
+
+    A_t is three couplings and a sigmoid, as in the paper, or one affine map of eps.
 
     Paper: the text names permutation layers between the couplings; alternating halves, as in
     the released weights, do the same work.
@@ -139,25 +190,33 @@ class Augmentation(nn.Module):
         condition: str = "absolute",
         k: int = 12,
         condition_hidden: int = 32,
+        condition_layers: int = 1,
         features: int = 64,
         hidden: int = 64,
+        flow: str = "couplings",
         steps: int = 3,
         norm: str = "batch",
     ) -> None:
         super().__init__()
-        net = AbsoluteCondition if condition == "absolute" else EdgeCondition
-        self.channels = channels
-        self.condition = net(point_dims, condition_hidden, features, k)
+        shape = (point_dims, condition_hidden, features, k)
+        self.condition: nn.Module
+        if condition == "absolute":
+            self.condition = AbsoluteCondition(*shape)
+        elif condition == "edge":
+            self.condition = EdgeCondition(*shape)
+        else:
+            self.condition = GraphCondition(*shape, condition_layers)
         couplings: list[Bijection] = [
             ConditionalCoupling(channels, features, hidden, keep_first=bool(i % 2), norm=norm)
             for i in range(steps)
         ]
-        self.couplings = Chain([*couplings, Sigmoid()])
+        affine: list[Bijection] = [ConditionalAffine(channels, features)]
+        self.flow = Chain([*couplings, Sigmoid()] if flow == "couplings" else affine)
 
     def forward(self, points: Tensor, neighbours: Tensor, eps: Tensor) -> tuple[Tensor, Tensor]:
         """p_bar (B, N, D_a) and the per-point terms (B, N) of log q(p_bar | points), Eq. (19)."""
         features = self.condition(points, neighbours)
-        augmented, terms = self.couplings.transform(eps, features)
+        augmented, terms = self.flow.transform(eps, features)
         return augmented, standard_normal_log_density(eps) - terms
 
 

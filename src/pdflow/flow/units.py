@@ -32,7 +32,7 @@ class GroupedLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """The affine map of each group."""
-        return grouped_product(x, self.weight) + self.bias[:, None, None]
+        return grouped_product(x, self.weight, self.bias)
 
 
 class LinearUnit(nn.Module):
@@ -84,7 +84,7 @@ class EdgeUnit(nn.Module):
             have = 0 if neighbours is None else neighbours.shape[-1]
             raise ValueError(f"An EdgeUnit needs {self.k} neighbours per point, got {have}.")
         own, other, difference = self.first.weight.chunk(3, dim=1)
-        centre = grouped_product(x[None], own - difference) + self.first.bias[:, None, None]
+        centre = grouped_product(x[None], own - difference, self.first.bias)
         neighbour = grouped_product(x[None], other + difference)
         pooled = edge_max(
             centre, neighbour, neighbours[..., : self.k], self.second.weight, self.second.bias
@@ -93,8 +93,13 @@ class EdgeUnit(nn.Module):
         return result
 
 
-def grouped_product(x: Tensor, weight: Tensor) -> Tensor:
-    """x (G | 1, B, N, in) times weight (G, in, out) -> (G, B, N, out)."""
-    groups, batch, points, inputs = x.shape
-    product = torch.matmul(x.reshape(groups, batch * points, inputs), weight)
-    return product.view(len(weight), batch, points, -1)
+def grouped_product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x (G | 1, B, N, in) times weight (G, in, out), plus bias (G, out) -> (G, B, N, out)."""
+    groups = len(weight)
+    _, batch, points, inputs = x.shape
+    flat = x.reshape(len(x), batch * points, inputs).expand(groups, -1, -1)
+    if bias is None:
+        product = torch.bmm(flat, weight)
+    else:
+        product = torch.baddbmm(bias[:, None], flat, weight)
+    return product.view(groups, batch, points, -1)
