@@ -215,7 +215,7 @@ def test_bad_input_is_one_sentence() -> None:
         faces_to_points(TRIANGLE, np.empty((0, 3)))
     with pytest.raises(PdflowError, match="shape"):
         closest_on_mesh([[0, 0]], TRIANGLE)
-    with pytest.raises(PdflowError, match="row 1 is NaN"):
+    with pytest.raises(PdflowError, match="first in row 1"):
         closest_on_mesh([[0, 0, 0], [0, np.nan, 0]], TRIANGLE)
     with pytest.raises(PdflowError, match="Face 0 has a corner"):
         closest_on_mesh([[0, 0, 0]], TriangleMesh([[np.inf, 0, 0]], [[0, 0, 0]]))

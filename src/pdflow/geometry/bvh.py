@@ -17,14 +17,9 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
-compiled = njit(cache=True, nogil=True)
-"""Decorator of every hot loop here and in `triangles`."""
+from pdflow.geometry.arrays import FloatArray, IntArray
+from pdflow.geometry.compiled import compiled
 
 LEAF_SIZE = 4
 """Items per leaf: at most this many, at least half as many."""
@@ -32,18 +27,15 @@ LEAF_SIZE = 4
 STACK = 64
 """Room for the nodes a walk still has to visit: one per level, and no tree is deeper."""
 
-_CHUNK = 2048
-"""Queries below which a second thread costs more than it brings."""
-
 
 class BoxTree(NamedTuple):
     """Items sorted into leaves (`order`, (F,)) and the box of every node (`boxes`, (nodes, 6))."""
 
-    order: NDArray[np.int64]
-    boxes: NDArray[np.float64]
+    order: IntArray
+    boxes: FloatArray
 
 
-def build_tree(low: NDArray[np.float64], high: NDArray[np.float64]) -> BoxTree:
+def build_tree(low: FloatArray, high: FloatArray) -> BoxTree:
     """A tree over items given by the corners of their boxes.
 
     low, high  (F, 3) smallest and largest coordinate of every item, F > 0
@@ -61,9 +53,14 @@ def build_tree(low: NDArray[np.float64], high: NDArray[np.float64]) -> BoxTree:
     return BoxTree(order, boxes)
 
 
-def run_in_threads(kernel: Callable[..., Any], count: int, *arguments: Any) -> None:
-    """Call `kernel(start, stop, *arguments)` on disjoint ranges that cover `count` rows."""
-    workers = max(1, min(_available_cores(), count // _CHUNK))
+def run_in_threads(
+    kernel: Callable[..., Any], count: int, *arguments: Any, grain: int = 2048
+) -> None:
+    """Call `kernel(start, stop, *arguments)` on disjoint ranges that cover `count` rows.
+
+    grain  rows below which a second thread costs more than it brings
+    """
+    workers = max(1, min(_available_cores(), count // grain))
     if workers == 1:
         kernel(0, count, *arguments)
         return
@@ -82,7 +79,7 @@ def _available_cores() -> int:
 
 
 @compiled
-def leaf_range(node: int, boxes: Floats, count: int) -> tuple[int, int]:
+def leaf_range(node: int, boxes: FloatArray, count: int) -> tuple[int, int]:
     """First and last-plus-one position in `order` of the items of a leaf."""
     leaves = (len(boxes) + 1) // 2
     leaf = node - (leaves - 1)
@@ -90,7 +87,7 @@ def leaf_range(node: int, boxes: Floats, count: int) -> tuple[int, int]:
 
 
 @compiled
-def point_to_box(px: float, py: float, pz: float, boxes: Floats, node: int) -> float:
+def point_to_box(px: float, py: float, pz: float, boxes: FloatArray, node: int) -> float:
     """Squared distance from a point to the box of a node."""
     x: float = max(boxes[node, 0] - px, px - boxes[node, 3], 0.0)
     y: float = max(boxes[node, 1] - py, py - boxes[node, 4], 0.0)
@@ -99,7 +96,9 @@ def point_to_box(px: float, py: float, pz: float, boxes: Floats, node: int) -> f
 
 
 @compiled
-def ray_to_box(origin: Floats, way: Floats, reach: float, boxes: Floats, node: int) -> float:
+def ray_to_box(
+    origin: FloatArray, way: FloatArray, reach: float, boxes: FloatArray, node: int
+) -> float:
     """Distance at which a ray enters a box; inf where it does not before `reach`."""
     enter, leave = 0.0, reach
     for k in range(3):
@@ -114,7 +113,7 @@ def ray_to_box(origin: Floats, way: Floats, reach: float, boxes: Floats, node: i
 
 
 @compiled
-def _sort_into_leaves(centers: Floats, order: Ints, leaves: int) -> None:
+def _sort_into_leaves(centers: FloatArray, order: IntArray, leaves: int) -> None:
     count = len(order)
     width = leaves
     while width > 1:
@@ -133,7 +132,9 @@ def _sort_into_leaves(centers: Floats, order: Ints, leaves: int) -> None:
 
 
 @compiled
-def _select(centers: Floats, axis: int, order: Ints, start: int, stop: int, middle: int) -> None:
+def _select(
+    centers: FloatArray, axis: int, order: IntArray, start: int, stop: int, middle: int
+) -> None:
     """Reorder `order[start:stop]` so that nothing before `middle` lies beyond it (Hoare)."""
     low, high = start, stop - 1
     while low < high:
@@ -157,7 +158,9 @@ def _select(centers: Floats, axis: int, order: Ints, start: int, stop: int, midd
 
 
 @compiled
-def _fill_boxes(low: Floats, high: Floats, order: Ints, leaves: int, boxes: Floats) -> None:
+def _fill_boxes(
+    low: FloatArray, high: FloatArray, order: IntArray, leaves: int, boxes: FloatArray
+) -> None:
     for node in range(2 * leaves - 2, -1, -1):
         for k in range(3):
             boxes[node, k], boxes[node, k + 3] = np.inf, -np.inf

@@ -7,24 +7,25 @@ no more precision than their own rounding.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pdflow.errors import PdflowError
+from pdflow.geometry.arrays import FloatArray, IntArray, finite_points
 from pdflow.geometry.bvh import (
     STACK,
-    Floats,
-    Ints,
     build_tree,
-    compiled,
     leaf_range,
     point_to_box,
     ray_to_box,
     run_in_threads,
 )
+from pdflow.geometry.compiled import compiled
 from pdflow.mesh import TriangleMesh
 
-Flags = NDArray[np.bool_]
+Flags: TypeAlias = NDArray[np.bool_]
 
 _SLIVER = 1e-8
 """Squared sine of the angle at a corner below which a projection onto the plane is not trusted."""
@@ -32,7 +33,7 @@ _SLIVER = 1e-8
 
 def closest_on_mesh(
     points: ArrayLike, mesh: TriangleMesh, *, edges_only: ArrayLike | None = None
-) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
+) -> tuple[FloatArray, IntArray, FloatArray]:
     """The point of a mesh that is closest to each given point.
 
     points      (M, 3)
@@ -45,7 +46,7 @@ def closest_on_mesh(
     >>> sq_distances.tolist(), faces.tolist(), closest.tolist()
     ([4.0], [0], [[0.25, 0.25, 0.0]])
     """
-    queries = _rows_of_three(points, "Points")
+    queries = finite_points(points, "Points")
     corners, wires = _faces_of(mesh, edges_only)
     order, boxes = build_tree(corners.min(1), corners.max(1))
     sq_distances = np.empty(len(queries))
@@ -60,7 +61,7 @@ def closest_on_mesh(
 
 def faces_to_points(
     mesh: TriangleMesh, points: ArrayLike, *, edges_only: ArrayLike | None = None
-) -> NDArray[np.float64]:
+) -> FloatArray:
     """For every face, the squared distance (F,) to the point that is nearest to it.
 
     points      (M, 3), at least one
@@ -70,7 +71,7 @@ def faces_to_points(
     >>> faces_to_points(mesh, [[0.25, 0.25, 2.0], [9.0, 9.0, 9.0]]).tolist()
     [4.0]
     """
-    targets = _rows_of_three(points, "Points")
+    targets = finite_points(points, "Points")
     if not len(targets):
         raise PdflowError("There are no points to measure the faces against: give at least one.")
     corners, wires = _faces_of(mesh, edges_only)
@@ -84,7 +85,7 @@ def faces_to_points(
 
 def cast_rays(
     origins: ArrayLike, directions: ArrayLike, mesh: TriangleMesh
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+) -> tuple[FloatArray, IntArray]:
     """The first face that each ray meets, seen from either side.
 
     origins     (R, 3)
@@ -98,8 +99,8 @@ def cast_rays(
     >>> distances.tolist(), faces.tolist()
     ([3.0, inf], [0, -1])
     """
-    starts = _rows_of_three(origins, "Ray origins")
-    ways = _rows_of_three(directions, "Ray directions")
+    starts = finite_points(origins, "Ray origins")
+    ways = finite_points(directions, "Ray directions")
     if len(starts) != len(ways):
         raise PdflowError(
             f"There are {len(starts)} ray origins but {len(ways)} directions: give one for each."
@@ -120,19 +121,7 @@ def cast_rays(
     return distances, faces
 
 
-def _rows_of_three(values: ArrayLike, name: str) -> NDArray[np.float64]:
-    rows = np.ascontiguousarray(values, dtype=np.float64)
-    if rows.ndim != 2 or rows.shape[1] != 3:
-        raise PdflowError(f"{name} must have shape (M, 3), not {rows.shape}: pass one row each.")
-    if not np.isfinite(rows).all():
-        row = int(np.flatnonzero(~np.isfinite(rows).all(1))[0])
-        raise PdflowError(f"{name}: row {row} is NaN or infinite: leave it out first.")
-    return rows
-
-
-def _faces_of(
-    mesh: TriangleMesh, edges_only: ArrayLike | None
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def _faces_of(mesh: TriangleMesh, edges_only: ArrayLike | None) -> tuple[FloatArray, Flags]:
     if not len(mesh.faces):
         raise PdflowError("The mesh has no faces: there is no surface to measure against.")
     corners = np.ascontiguousarray(mesh.triangles)
@@ -165,7 +154,7 @@ def _origin_to_segment(
 
 @compiled
 def _point_to_triangle(
-    px: float, py: float, pz: float, corners: Floats, face: int, wire: bool
+    px: float, py: float, pz: float, corners: FloatArray, face: int, wire: bool
 ) -> tuple[float, float, float, float]:
     """Squared distance to a triangle, and its closest point relative to the query point.
 
@@ -206,7 +195,7 @@ def _point_to_triangle(
 
 @compiled
 def _triangle_to_box(
-    corners: Floats, face: int, wire: bool, boxes: Floats, node: int, best: float
+    corners: FloatArray, face: int, wire: bool, boxes: FloatArray, node: int, best: float
 ) -> float:
     """A lower bound of the squared distance between a triangle and a box.
 
@@ -234,14 +223,14 @@ def _triangle_to_box(
 def _closest_face(
     start: int,
     stop: int,
-    points: Floats,
-    corners: Floats,
+    points: FloatArray,
+    corners: FloatArray,
     wires: Flags,
-    order: Ints,
-    boxes: Floats,
-    sq_distances: Floats,
-    faces: Ints,
-    closest: Floats,
+    order: IntArray,
+    boxes: FloatArray,
+    sq_distances: FloatArray,
+    faces: IntArray,
+    closest: FloatArray,
 ) -> None:
     first_leaf = len(boxes) // 2
     stack = np.empty(STACK, np.int64)
@@ -279,12 +268,12 @@ def _closest_face(
 def _closest_point(
     start: int,
     stop: int,
-    corners: Floats,
+    corners: FloatArray,
     wires: Flags,
-    points: Floats,
-    order: Ints,
-    boxes: Floats,
-    sq_distances: Floats,
+    points: FloatArray,
+    order: IntArray,
+    boxes: FloatArray,
+    sq_distances: FloatArray,
 ) -> None:
     first_leaf = len(boxes) // 2
     stack = np.empty(STACK, np.int64)
@@ -319,13 +308,13 @@ def _closest_point(
 def _first_hit(
     start: int,
     stop: int,
-    origins: Floats,
-    ways: Floats,
-    corners: Floats,
-    order: Ints,
-    boxes: Floats,
-    distances: Floats,
-    faces: Ints,
+    origins: FloatArray,
+    ways: FloatArray,
+    corners: FloatArray,
+    order: IntArray,
+    boxes: FloatArray,
+    distances: FloatArray,
+    faces: IntArray,
 ) -> None:
     first_leaf = len(boxes) // 2
     stack = np.empty(STACK, np.int64)
