@@ -90,6 +90,7 @@ def open_writer(path: PathLike, header: Header, format: str | None = None) -> It
             writer: Writer = module.open_writer(temporary, header)
         else:
             writer = _WholeWriter(module, temporary, header)
+        writer = _CheckedWriter(writer, header, Path(path))
         try:
             yield writer
         except BaseException:
@@ -137,6 +138,33 @@ def drop_nonfinite(cloud: PointCloud) -> tuple[PointCloud, int]:
     return (cloud[good] if dropped else cloud), dropped
 
 
+class _CheckedWriter(Writer):
+    """Passes on chunks that fit the header; refuses others, and a file without points."""
+
+    def __init__(self, writer: Writer, header: Header, path: Path) -> None:
+        self._writer, self._header, self._path = writer, header, path
+        self._is_empty = True
+
+    def write(self, chunk: PointCloud) -> None:
+        if fields_of(chunk) != self._header.fields:
+            raise PdflowError(
+                f"{self._path}: a chunk has other attributes than the header says: give every "
+                "chunk the same ones."
+            )
+        if len(chunk):
+            self._is_empty = False
+            self._writer.write(chunk)
+
+    def finish(self) -> None:
+        if self._is_empty:
+            self.abort()
+            raise PdflowError(f"{self._path}: the cloud has no points, so nothing was written.")
+        self._writer.finish()
+
+    def abort(self) -> None:
+        self._writer.abort()
+
+
 class _WholeWriter(Writer):
     """Collects chunks for a format that can only write whole clouds."""
 
@@ -145,10 +173,6 @@ class _WholeWriter(Writer):
         self._chunks: list[PointCloud] = []
 
     def write(self, chunk: PointCloud) -> None:
-        if fields_of(chunk) != self._header.fields:
-            raise PdflowError(
-                "A chunk has other attributes than the header says: give every chunk the same ones."
-            )
         self._chunks.append(chunk)
 
     def finish(self) -> None:
