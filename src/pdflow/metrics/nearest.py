@@ -1,0 +1,100 @@
+"""Chamfer and Hausdorff distance: every point against the nearest of the other cloud.
+
+Frame: the ground-truth points' unit sphere (bounding-box centre, largest radius), both clouds
+in it. Moving and scaling the pair changes nothing; turning it changes the scale of the frame at
+most, because the bounding box does not turn with it.
+
+Paper: Eq. 22 and 25 print plain norms, but its tables hold the squared form; both are here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdflow.geometry.neighbors import knn
+from pdflow.metrics.inputs import as_points, frame_of_cloud
+
+
+@dataclass(frozen=True)
+class NearestDistances:
+    """Squared distances between two clouds, both ways, in the ground truth's unit sphere.
+
+    sq_to_clean  (M,) from every predicted point to its nearest clean one
+    sq_to_pred   (K,) from every clean point to its nearest predicted one
+    """
+
+    sq_to_clean: NDArray[np.float64]
+    sq_to_pred: NDArray[np.float64]
+
+    @property
+    def sq_chamfer(self) -> float:
+        """Mean plus mean of the squared distances."""
+        return float(self.sq_to_clean.mean() + self.sq_to_pred.mean())
+
+    @property
+    def chamfer(self) -> float:
+        """Mean plus mean of the plain distances."""
+        return float(np.sqrt(self.sq_to_clean).mean() + np.sqrt(self.sq_to_pred).mean())
+
+    @property
+    def sq_hausdorff(self) -> float:
+        """The largest squared distance."""
+        return float(max(self.sq_to_clean.max(), self.sq_to_pred.max()))
+
+    @property
+    def hausdorff(self) -> float:
+        """The largest plain distance."""
+        return float(np.sqrt(self.sq_hausdorff))
+
+
+def nearest_distances(pred: Any, clean: Any) -> NearestDistances:
+    """Measure two clouds once, for all metrics of this family.
+
+    pred   (M, 3)
+    clean  (K, 3) ground truth; the frame is its unit sphere
+    """
+    pred, clean = as_points(pred, "The prediction"), as_points(clean, "The clean cloud")
+    frame = frame_of_cloud(clean)
+    pred, clean = frame.apply(pred), frame.apply(clean)
+    return NearestDistances(knn(clean, pred, 1)[0][:, 0], knn(pred, clean, 1)[0][:, 0])
+
+
+def sq_chamfer(pred: Any, clean: Any) -> float:
+    """Chamfer distance of squared distances, the CD of the paper's tables (Eq. 22, squared).
+
+    pred (M, 3), clean (K, 3). Frame: the clean points' unit sphere. Swapping the clouds changes
+    the frame only.
+
+    >>> square = [[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0]]
+    >>> round(sq_chamfer(square, square), 12)
+    0.0
+    """
+    return nearest_distances(pred, clean).sq_chamfer
+
+
+def chamfer(pred: Any, clean: Any) -> float:
+    """Chamfer distance of plain distances (Eq. 22 as printed).
+
+    pred (M, 3), clean (K, 3). Frame: the clean points' unit sphere.
+    """
+    return nearest_distances(pred, clean).chamfer
+
+
+def sq_hausdorff(pred: Any, clean: Any) -> float:
+    """Squared Hausdorff distance, the HD of the paper's tables (Eq. 25, squared).
+
+    pred (M, 3), clean (K, 3). Frame: the clean points' unit sphere.
+    """
+    return nearest_distances(pred, clean).sq_hausdorff
+
+
+def hausdorff(pred: Any, clean: Any) -> float:
+    """Hausdorff distance (Eq. 25 as printed).
+
+    pred (M, 3), clean (K, 3). Frame: the clean points' unit sphere.
+    """
+    return nearest_distances(pred, clean).hausdorff

@@ -1,0 +1,106 @@
+"""Distances between a cloud and a mesh, exact in float64, both ways.
+
+Frame: the mesh's unit sphere (bounding-box centre and largest radius of its corners), the cloud
+in it as well. Moving and scaling the pair changes nothing; turning it changes the scale of the
+frame at most, because the bounding box does not turn with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdflow.geometry.triangles import closest_on_mesh, faces_to_points
+from pdflow.mesh import TriangleMesh
+from pdflow.metrics.inputs import as_points, frame_of_mesh, mesh_in
+
+PYTORCH3D_MIN_AREA = 5e-3
+"""Area below which PyTorch3D gives a triangle no inside."""
+
+
+@dataclass(frozen=True)
+class MeshDistances:
+    """Squared distances between a cloud and a mesh in the mesh's unit sphere.
+
+    sq_to_face   (M,) from every point to its nearest face
+    sq_to_point  (F,) from every face to its nearest point
+    """
+
+    sq_to_face: NDArray[np.float64]
+    sq_to_point: NDArray[np.float64]
+
+    @property
+    def sq_point_to_mesh(self) -> float:
+        """Mean over points plus mean over faces of the squared distances."""
+        return float(self.sq_to_face.mean() + self.sq_to_point.mean())
+
+    @property
+    def point_to_mesh(self) -> float:
+        """Mean over points plus mean over faces of the plain distances."""
+        return float(np.sqrt(self.sq_to_face).mean() + np.sqrt(self.sq_to_point).mean())
+
+    @property
+    def surface_rms(self) -> float:
+        """Root of the mean squared distance from the points to the surface."""
+        return float(np.sqrt(self.sq_to_face.mean()))
+
+
+def mesh_distances(pred: Any, mesh: TriangleMesh, *, min_area: float = 0.0) -> MeshDistances:
+    """Measure a cloud and a mesh once, for all metrics of this family.
+
+    pred      (M, 3)
+    min_area  faces smaller than this (in the unit sphere) count as their three edges
+    """
+    points = as_points(pred, "The prediction")
+    frame = frame_of_mesh(mesh)
+    points, mesh = frame.apply(points), mesh_in(frame, mesh)
+    edges_only = mesh.areas < min_area
+    return MeshDistances(
+        closest_on_mesh(points, mesh, edges_only=edges_only)[0],
+        faces_to_points(mesh, points, edges_only=edges_only),
+    )
+
+
+def sq_point_to_mesh(pred: Any, mesh: TriangleMesh) -> float:
+    """Point-to-mesh distance, the P2M of the paper's tables (Eq. 23; d is squared there).
+
+    pred (M, 3). Frame: the mesh's unit sphere. The first term is the mean over points of the
+    squared distance to the surface: no renumbering or subdivision of the mesh changes it. The
+    second is the mean over faces, each with the same weight, of the squared distance to the
+    nearest point: it depends on how the surface is cut into faces.
+    """
+    return mesh_distances(pred, mesh).sq_point_to_mesh
+
+
+def point_to_mesh(pred: Any, mesh: TriangleMesh) -> float:
+    """Point-to-mesh distance with plain distances.
+
+    pred (M, 3). Frame: the mesh's unit sphere.
+    """
+    return mesh_distances(pred, mesh).point_to_mesh
+
+
+def sq_point_to_mesh_pytorch3d(pred: Any, mesh: TriangleMesh) -> float:
+    """P2M as PyTorch3D 0.6.2 and later compute it, to compare with tables made with it.
+
+    pred (M, 3). Frame: the mesh's unit sphere.
+
+    `pytorch3d.loss.point_mesh_face_distance` takes the `min_triangle_area` 5e-3 since 0.6.2: a
+    smaller triangle is no surface but three edges (`IsInsideTriangle` in csrc/utils/
+    geometry_utils). So the value depends on how finely the mesh is cut; `sq_point_to_mesh` is
+    the exact one. Here in float64, without the 1e-8 that PyTorch3D adds to denominators.
+    """
+    return mesh_distances(pred, mesh, min_area=PYTORCH3D_MIN_AREA).sq_point_to_mesh
+
+
+def surface_rms(pred: Any, mesh: TriangleMesh) -> float:
+    """Root mean square of the exact distances from the points to the surface, one-sided.
+
+    pred (M, 3). Frame: the mesh's unit sphere.
+    """
+    points = as_points(pred, "The prediction")
+    frame = frame_of_mesh(mesh)
+    return float(np.sqrt(closest_on_mesh(frame.apply(points), mesh_in(frame, mesh))[0].mean()))
