@@ -15,6 +15,17 @@ CONTINUED = "pdflow+ "
 COMMENTS = "comments"
 
 
+def is_plain_comment(comment: object, width: int | None = None) -> bool:
+    """Whether a comment comes back unchanged when it is written as a line of its own."""
+    return (
+        isinstance(comment, str)
+        and comment.replace("\t", " ").isprintable()
+        and comment == comment.strip()
+        and not comment.startswith((PREFIX, CONTINUED))
+        and (width is None or len(comment.encode()) <= width)
+    )
+
+
 def encode_comments(
     metadata: Mapping[str, Any], width: int | None = None
 ) -> tuple[list[str], list[str]]:
@@ -25,7 +36,7 @@ def encode_comments(
     """
     comments = metadata.get(COMMENTS)
     plain = bool(comments) and isinstance(comments, list)
-    plain = plain and all(_is_plain(comment, width) for comment in comments or ())
+    plain = plain and all(is_plain_comment(comment, width) for comment in comments or ())
     lines: list[str] = list(comments or ()) if plain else []
     losses = []
     for key, value in metadata.items():
@@ -59,22 +70,11 @@ def decode_comments(lines: Iterable[str]) -> dict[str, Any]:
         whole = parts[0] + "".join(part.removeprefix(CONTINUED) for part in parts[1:])
         found, rest = decode_metadata([whole])
         metadata.update(found)
-        comments += parts if rest else []
+        comments += [part.strip() for part in parts] if rest else []
     if comments:
         listed = metadata.get(COMMENTS)
         metadata[COMMENTS] = (listed if isinstance(listed, list) else []) + comments
     return metadata
-
-
-def _is_plain(comment: object, width: int | None) -> bool:
-    """Whether a comment comes back unchanged when it is written as a line of its own."""
-    return (
-        isinstance(comment, str)
-        and comment.replace("\t", " ").isprintable()
-        and comment == comment.strip()
-        and not comment.startswith((PREFIX, CONTINUED))
-        and (width is None or len(comment.encode()) <= width)
-    )
 
 
 def _encode_entry(key: object, value: Any) -> str | None:

@@ -72,7 +72,7 @@ def is_exact(values: NDArray[Any], target: np.dtype[Any]) -> bool:
     if values.dtype.kind in "iu" and target.kind == "f":
         exact &= there < float(np.iinfo(values.dtype).max)
     elif values.dtype.kind == "f" and target.kind in "iu":
-        exact &= values <= float(np.iinfo(target).max) * (1 - 2.0**-53)
+        exact &= values < float(np.iinfo(target).max) + 1
     elif values.dtype.kind == "f" and target.kind == "f":
         exact |= np.isnan(values)
     return bool(exact.all())
