@@ -171,6 +171,7 @@ def assert_nothing_lost_unnamed(fmt: Format, cloud: PointCloud, folder: Path) ->
             assert name in back.attributes, f"{name!r} is lost, the warning says: {told!r}"
             found = back.attributes[name]
             assert same_values(array, found), f"{name!r}: {array!r} became {found!r}"
+            assert found.flags.writeable, f"{name!r} cannot be changed"
             kept.append(name)
     found_names = list(back.attributes)
     if fmt.name in FIXED_ORDER:
