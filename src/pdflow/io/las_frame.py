@@ -1,0 +1,63 @@
+"""Scale and offset: how float64 coordinates become the 32-bit integers of LAS."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+_LARGEST = 2**31 - 2
+_FINEST_NEEDED = 1e-4
+_RELATIVE = 1e-9
+_HEADROOM = 10.0
+
+
+@dataclass(frozen=True)
+class Frame:
+    """points = integers * scales + offsets; both (3,)."""
+
+    scales: NDArray[np.float64]
+    offsets: NDArray[np.float64]
+
+    def to_integers(self, points: NDArray[np.float64]) -> NDArray[np.int32]:
+        """(M, 3) integers of points (M, 3) that fit."""
+        return np.rint((points - self.offsets) / self.scales).astype(np.int32)
+
+    def to_points(self, integers: NDArray[np.int32]) -> NDArray[np.float64]:
+        """(M, 3) points of integers (M, 3)."""
+        return integers * self.scales + self.offsets
+
+    def fits(self, box: NDArray[np.float64]) -> bool:
+        """Whether all coordinates in a box (2, 3) have an integer."""
+        return bool((np.abs((box - self.offsets) / self.scales) <= _LARGEST).all())
+
+    def widened(self, box: NDArray[np.float64]) -> Frame:
+        """The frame with the scale of each axis raised by powers of ten until the box fits."""
+        reach = np.abs((box - self.offsets) / self.scales).max(0) / _LARGEST
+        steps = np.ceil(np.log10(np.maximum(reach, 1.0)))
+        return Frame(self.scales * 10.0**steps, self.offsets)
+
+
+def choose_frame(box: NDArray[np.float64], growing: bool) -> Frame:
+    """A frame for points in a box (2, 3) that keeps 0.1 mm or 1e-9 of the box, the finer.
+
+    growing  whether more points will follow, so that the box is only a guess
+
+    >>> frame = choose_frame(np.array([[5e6, 0, 0], [5e6 + 100, 50, 10]]), growing=False)
+    >>> frame.scales.tolist(), frame.offsets.tolist()
+    ([1e-07, 1e-07, 1e-07], [5000000.0, 0.0, 0.0])
+    """
+    extent = float((box[1] - box[0]).max()) or 1.0
+    if growing:
+        margin = extent * _HEADROOM / 2
+        box = np.stack([box[0] - margin, box[1] + margin])
+        extent += 2 * margin
+    unit = 10.0 ** np.floor(np.log10(extent))
+    offsets = np.floor(box[0] / unit) * unit
+    decade = np.floor(np.log10(min(_FINEST_NEEDED, _RELATIVE * extent)) + 1e-6)
+    for factor in (1, 2, 5, 10, 20, 50, 100):
+        frame = Frame(np.full(3, float(f"{factor}e{decade:.0f}")), offsets)
+        if frame.fits(box):
+            return frame
+    return frame.widened(box)

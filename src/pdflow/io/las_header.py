@@ -1,0 +1,318 @@
+"""The header of a LAS file and its variable length records, byte for byte (LAS 1.0 to 1.5).
+
+Everything that is not derived from the points is kept as the file has it, the unused bytes
+between header, records and points included, so that a file can be written as it was read.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import uuid
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdflow.errors import PdflowError
+
+SMALLEST_MINOR = (0, 0, 2, 2, 3, 3, 4, 4, 4, 4, 4)
+"""Point format -> the first LAS version 1.x that knows it."""
+
+LARGEST_VLR = 65535
+WKT_BIT = 1 << 4
+WAVEFORM_INSIDE_BIT = 1 << 1
+LASZIP_VLR = ("laszip encoded", 22204)
+EXTRA_BYTES_VLR = ("LASF_Spec", 4)
+WAVEFORM_EVLR = ("LASF_Spec", 65535)
+# The octree of a COPC file is byte offsets into that very file: it is an index, not content,
+# and it is false for every other file. So it is left behind when the file is read.
+COPC_RECORDS = (("copc", 1), ("copc", 1000))
+
+_BASE = struct.Struct("<4sHH16sBB32s32sHHHIIBHI5I3d3d6d")  # 227 bytes, LAS 1.0 to 1.2
+_WAVEFORM = struct.Struct("<Q")  # from 1.3
+_LARGE = struct.Struct("<QIQ15Q")  # from 1.4
+_VLR = struct.Struct("<H16sHH32s")
+_EVLR = struct.Struct("<H16sHQ32s")
+_COMPRESSED_BIT = 0x80
+_FORMAT_BITS = 0x3F
+
+
+@dataclass
+class Vlr:
+    """A variable length record; ids and descriptions are bytes where they are not ASCII."""
+
+    user_id: str | bytes
+    record_id: int
+    description: str | bytes
+    data: bytes
+    reserved: int = 0
+
+    @property
+    def key(self) -> tuple[str | bytes, int]:
+        """What the record is: who defined it, and which of theirs it is."""
+        return self.user_id, self.record_id
+
+
+@dataclass
+class LasHeader:
+    """What a LAS file says before and after its points. Box and counts belong to the points."""
+
+    minor: int = 4
+    point_format: int = 0
+    record_length: int = 20
+    compressed: bool = False
+    scales: NDArray[np.float64] = field(default_factory=lambda: np.full(3, 1e-4))
+    offsets: NDArray[np.float64] = field(default_factory=lambda: np.zeros(3))
+    file_source_id: int = 0
+    global_encoding: int = 0
+    guid: bytes = bytes(16)
+    system_identifier: str | bytes = ""
+    generating_software: str | bytes = ""
+    creation_day: int = 0
+    creation_year: int = 0
+    header_tail: bytes = b""
+    vlr_tail: bytes = b""
+    vlrs: list[Vlr] = field(default_factory=list)
+    evlrs: list[Vlr] = field(default_factory=list)
+    count: int = 0
+    counts_by_return: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(15, np.uint64))
+    low: NDArray[np.float64] = field(default_factory=lambda: np.zeros(3))
+    high: NDArray[np.float64] = field(default_factory=lambda: np.zeros(3))
+    point_offset: int = 0
+    evlr_start: int = 0
+    waveform_start: int = 0
+
+    def find_vlr(self, key: tuple[str, int]) -> Vlr | None:
+        """The first VLR of that kind."""
+        return next((v for v in self.vlrs if v.key == key), None)
+
+    def as_metadata(self) -> dict[str, Any]:
+        """The part that a writer needs to make the same file again, as plain types."""
+        kept: dict[str, Any] = {
+            "version": f"1.{self.minor}",
+            "point_format": self.point_format,
+            "scales": self.scales.tolist(),
+            "offsets": self.offsets.tolist(),
+            "guid": str(uuid.UUID(bytes_le=self.guid)),
+        }
+        for name in _PLAIN:
+            kept[name] = getattr(self, name)
+        for name in ("vlrs", "evlrs"):
+            kept[name] = [asdict(v) for v in getattr(self, name)]
+        return kept
+
+    @staticmethod
+    def from_metadata(kept: dict[str, Any]) -> LasHeader:
+        """The header that `as_metadata` described; what is missing gets its default."""
+        header = LasHeader(**{name: kept[name] for name in _PLAIN if name in kept})
+        header.minor = int(str(kept.get("version", "1.4")).partition(".")[2])
+        header.point_format = int(kept.get("point_format", 0))
+        header.scales = np.array(kept.get("scales", header.scales), np.float64).reshape(3)
+        header.offsets = np.array(kept.get("offsets", header.offsets), np.float64).reshape(3)
+        header.guid = uuid.UUID(kept.get("guid", str(uuid.UUID(int=0)))).bytes_le
+        header.vlrs = [Vlr(**v) for v in kept.get("vlrs", [])]
+        header.evlrs = [Vlr(**v) for v in kept.get("evlrs", [])]
+        return header
+
+
+_PLAIN = (
+    "file_source_id",
+    "global_encoding",
+    "system_identifier",
+    "generating_software",
+    "creation_day",
+    "creation_year",
+    "header_tail",
+    "vlr_tail",
+)
+
+
+def read_header(file: BinaryIO, path: Path) -> LasHeader:
+    """Header, VLRs and EVLRs of an open LAS or LAZ file; `path` is for the error message."""
+    size = os.fstat(file.fileno()).st_size
+    raw = file.read(_BASE.size)
+    if raw[:4] != b"LASF":
+        raise PdflowError(f"{path} is not a LAS or LAZ file: it does not begin with 'LASF'.")
+    if len(raw) < _BASE.size:
+        raise PdflowError(f"{path} ends inside its header: it is truncated, get it again.")
+    (_, source, encoding, guid, major, minor, system, software, day, year, header_size) = (
+        _BASE.unpack(raw)[:11]
+    )
+    point_offset, vlr_count, format_byte, record_length, count, *rest = _BASE.unpack(raw)[11:]
+    by_return, frame = rest[:5], np.array(rest[5:], np.float64)
+    known = _BASE.size + (_WAVEFORM.size if minor >= 3 else 0) + (_LARGE.size if minor >= 4 else 0)
+    if major != 1 or minor > 5:
+        raise PdflowError(f"{path} is LAS {major}.{minor}: only 1.0 to 1.5 can be read.")
+    if not known <= header_size <= point_offset <= size:
+        raise PdflowError(
+            f"{path}: the header says that points begin at byte {point_offset} of {size}: "
+            "it is truncated or damaged, get it again."
+        )
+    header = LasHeader(
+        minor=minor,
+        point_format=format_byte & _FORMAT_BITS,
+        record_length=record_length,
+        compressed=bool(format_byte & _COMPRESSED_BIT),
+        scales=frame[:3],
+        offsets=frame[3:6],
+        high=frame[6::2],
+        low=frame[7::2],
+        file_source_id=source,
+        global_encoding=encoding,
+        guid=guid,
+        system_identifier=_text(system),
+        generating_software=_text(software),
+        creation_day=day,
+        creation_year=year,
+        count=count,
+        counts_by_return=np.array(by_return + [0] * 10, np.uint64),
+        point_offset=point_offset,
+    )
+    if header.point_format >= len(SMALLEST_MINOR):
+        raise PdflowError(
+            f"{path} has point format {header.point_format}: only 0 to 10 are defined."
+        )
+    if not (np.isfinite(frame[:6]).all() and header.scales.all()):
+        raise PdflowError(f"{path}: its scales or offsets are no numbers: the header is damaged.")
+    evlr_count = 0
+    if minor >= 3:
+        (header.waveform_start,) = _WAVEFORM.unpack(file.read(_WAVEFORM.size))
+    if minor >= 4:
+        large = _LARGE.unpack(file.read(_LARGE.size))
+        header.evlr_start, evlr_count, large_count, *by_return = large
+        if large_count:
+            header.count, header.counts_by_return = large_count, np.array(by_return, np.uint64)
+    header.header_tail = file.read(header_size - known)
+    _read_vlrs(file, path, header, vlr_count, point_offset - header_size)
+    _read_evlrs(file, path, header, evlr_count, size)
+    return header
+
+
+def write_header(file: BinaryIO, header: LasHeader) -> None:
+    """Write header and VLRs at the start of the file; sets `point_offset`.
+
+    Called before the points and once more after them, when counts and box are known: nothing
+    in it changes length in between.
+    """
+    body = b"".join(_packed(_VLR, v) for v in header.vlrs)
+    large = header.minor >= 4
+    known = _BASE.size + (_WAVEFORM.size if header.minor >= 3 else 0) + large * _LARGE.size
+    header_size = known + len(header.header_tail)
+    header.point_offset = header_size + len(body) + len(header.vlr_tail)
+    # From 1.4 on these small counters are kept for old readers, where old readers can follow.
+    small = header.count < 2**32 and (header.minor < 4 or header.point_format < 6)
+    by_return = header.counts_by_return.tolist()
+    head = _BASE.pack(
+        b"LASF",
+        header.file_source_id,
+        header.global_encoding,
+        header.guid,
+        1,
+        header.minor,
+        _padded(header.system_identifier, 32),
+        _padded(header.generating_software, 32),
+        header.creation_day,
+        header.creation_year,
+        header_size,
+        header.point_offset,
+        len(header.vlrs),
+        header.point_format | (_COMPRESSED_BIT if header.compressed else 0),
+        header.record_length,
+        header.count if small else 0,
+        *(by_return[:5] if small else [0] * 5),
+        *header.scales,
+        *header.offsets,
+        *np.stack([header.high, header.low], 1).ravel(),
+    )
+    if header.minor >= 3:
+        head += _WAVEFORM.pack(header.waveform_start)
+    if large:
+        head += _LARGE.pack(header.evlr_start, len(header.evlrs), header.count, *by_return)
+    file.seek(0)
+    file.write(head + header.header_tail + body + header.vlr_tail)
+
+
+def write_evlrs(file: BinaryIO, header: LasHeader) -> None:
+    """Append the EVLRs behind the points; the header learns where, so write it afterwards."""
+    end = file.seek(0, os.SEEK_END)
+    header.evlr_start = end if header.evlrs else 0
+    header.waveform_start = 0
+    for record in header.evlrs:
+        if record.key == WAVEFORM_EVLR:
+            header.waveform_start = file.tell()
+        file.write(_packed(_EVLR, record))
+
+
+def _read_vlrs(file: BinaryIO, path: Path, header: LasHeader, count: int, room: int) -> None:
+    for number in range(count):
+        room -= _VLR.size
+        fields = _VLR.unpack(file.read(_VLR.size)) if room >= 0 else (0, b"", 0, 1, b"")
+        reserved, user, record_id, length, description = fields
+        room -= length
+        if room < 0:
+            raise PdflowError(
+                f"{path}: VLR {number} of {count} runs into the points: the header is damaged."
+            )
+        record = Vlr(_text(user), record_id, _text(description), file.read(length), reserved)
+        if record.key not in COPC_RECORDS:
+            header.vlrs.append(record)
+    header.vlr_tail = file.read(room)
+
+
+def _read_evlrs(file: BinaryIO, path: Path, header: LasHeader, count: int, size: int) -> None:
+    waveform = header.waveform_start if header.global_encoding & WAVEFORM_INSIDE_BIT else 0
+    place = header.evlr_start
+    for number in range(count):
+        record, end = _read_evlr(file, path, place, size, f"EVLR {number} of {count}")
+        if record is not None:
+            header.evlrs.append(record)
+        if place == waveform:
+            waveform = 0
+        place = end
+    if waveform:  # LAS 1.3 has no list of EVLRs, only this one
+        record, _ = _read_evlr(file, path, waveform, size, "the waveform record")
+        header.evlrs.extend([record] if record is not None else [])
+
+
+def _read_evlr(
+    file: BinaryIO, path: Path, start: int, size: int, name: str
+) -> tuple[Vlr | None, int]:
+    """The record at byte `start` (None for a COPC octree, which is skipped), and its end."""
+    begin = start + _EVLR.size
+    length = 0
+    if begin <= size:
+        file.seek(start)
+        reserved, user, record_id, length, description = _EVLR.unpack(file.read(_EVLR.size))
+    if begin + length > size:
+        raise PdflowError(
+            f"{path}: {name} runs past the end of the file: it is truncated, get it again."
+        )
+    if (_text(user), record_id) in COPC_RECORDS:
+        return None, begin + length
+    data = file.read(length)
+    return Vlr(_text(user), record_id, _text(description), data, reserved), begin + length
+
+
+def _packed(layout: struct.Struct, record: Vlr) -> bytes:
+    head = layout.pack(
+        record.reserved,
+        _padded(record.user_id, 16),
+        record.record_id,
+        len(record.data),
+        _padded(record.description, 32),
+    )
+    return head + record.data
+
+
+def _text(raw: bytes) -> str | bytes:
+    """A zero-padded field as text, or as bytes where it is not ASCII (then nothing is lost)."""
+    raw = raw.rstrip(b"\0")
+    return raw.decode("ascii") if raw.isascii() else raw
+
+
+def _padded(value: str | bytes, size: int) -> bytes:
+    raw = value.encode() if isinstance(value, str) else value
+    return raw[:size].ljust(size, b"\0")

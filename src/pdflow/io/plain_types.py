@@ -1,0 +1,47 @@
+"""Any number type as one of the ten that every format knows, bit by bit.
+
+Booleans, half floats, complex numbers, dates and foreign byte orders are stored as integers or
+floats of the same bits; a format that notes the real type can give them back exactly.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+PLAIN_TYPES = tuple(
+    np.dtype(t) for t in ("u1", "i1", "<u2", "<i2", "<u4", "<i4", "<u8", "<i8", "<f4", "<f8")
+)
+_STAND_INS = {"?": "u1", "e": "<u2", "F": "<f4", "D": "<f8", "m": "<i8", "M": "<i8"}
+
+
+def plain_type(dtype: np.dtype[Any]) -> tuple[np.dtype[Any], int] | None:
+    """The plain type that holds a dtype, and how many values of it one value takes.
+
+    >>> plain_type(np.dtype(np.complex64)), plain_type(np.dtype("U3"))
+    ((dtype('float32'), 2), None)
+    """
+    little = dtype.newbyteorder("<")
+    if little in PLAIN_TYPES:
+        return little, 1
+    if dtype.char not in _STAND_INS:
+        return None
+    plain = np.dtype(_STAND_INS[dtype.char])
+    return plain, dtype.itemsize // plain.itemsize
+
+
+def to_plain(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Columns (M, C) of the plain type of `dtype` for values (M,) or (M, W)."""
+    plain, _ = plain_type(dtype) or (dtype, 1)
+    flat = np.ascontiguousarray(values.reshape(len(values), -1), dtype.newbyteorder("<"))
+    return flat.view(plain)
+
+
+def from_plain(columns: NDArray[Any], dtype: np.dtype[Any], width: int) -> NDArray[Any]:
+    """Values (M,) (width 0) or (M, width) of `dtype` from columns (M, C) of its plain type."""
+    columns = np.ascontiguousarray(columns)
+    values = columns != 0 if dtype.kind == "b" else columns.view(dtype.newbyteorder("<"))
+    shape = (len(columns), width) if width else (len(columns),)
+    return values.reshape(shape).astype(dtype, copy=False)
