@@ -18,16 +18,16 @@ def brute_force(points: np.ndarray, queries: np.ndarray, k: int) -> tuple[np.nda
 
 def clouds() -> dict[str, np.ndarray]:
     rng = np.random.default_rng(0)
-    axis = np.arange(10.0)
+    axis = np.arange(9.0)
     return {
-        "cube": rng.random((1500, 3)),
-        "plane": rng.random((1500, 3)) * [1, 1, 0],
-        "line": np.outer(rng.random(1000), [1.0, 2.0, 3.0]),
+        "cube": rng.random((700, 3)),
+        "plane": rng.random((700, 3)) * [1, 1, 0],
+        "line": np.outer(rng.random(600), [1.0, 2.0, 3.0]),
         "grid": np.stack(np.meshgrid(axis, axis, axis), -1).reshape(-1, 3),
-        "duplicates": np.repeat(rng.random((30, 3)), 40, axis=0)[rng.permutation(1200)],
-        "all equal": np.ones((1000, 3)),
-        "clusters": np.concatenate([rng.normal(size=(600, 3)) * 1e-9, rng.random((600, 3))]),
-        "utm": rng.random((1500, 3)) * 10 + [5e5, 5e6, 0],
+        "duplicates": np.repeat(rng.random((30, 3)), 20, axis=0)[rng.permutation(600)],
+        "all equal": np.ones((600, 3)),
+        "clusters": np.concatenate([rng.normal(size=(350, 3)) * 1e-9, rng.random((350, 3))]),
+        "utm": rng.random((700, 3)) * 10 + [5e5, 5e6, 0],
     }
 
 

@@ -28,6 +28,9 @@ from pdflow.geometry.kdtree import KdTree, build_tree, fold_up, leaf_firsts, lea
 
 _LEAF_SIZE = 32
 
+_NEIGHBORS_PER_THREAD = 32_768
+"""Neighbours to find, in all, below which a second thread costs more than it brings."""
+
 
 def knn(points: ArrayLike, queries: ArrayLike, k: int) -> tuple[FloatArray, IntArray]:
     """The `k` points nearest to each query.
@@ -104,7 +107,10 @@ def _search(
     rows = np.full((len(queries), k), len(tree.order))
     # The lowest row in every node decides whether a box at a tied distance matters.
     lowest = fold_up(tree.order[leaf_firsts(len(tree.order), tree.depth)], np.minimum)
-    run_in_threads(_search_range, len(turns), turns, tree, lowest, queries, sq_distances, rows)
+    run_in_threads(
+        _search_range, len(turns), turns, tree, lowest, queries, sq_distances, rows,
+        grain=_NEIGHBORS_PER_THREAD // max(k, 16) + 1,
+    )  # fmt: skip
     return sq_distances, rows
 
 

@@ -1,0 +1,179 @@
+"""Farthest point sampling and nearest neighbours, beside scipy, Open3D and fpsample.
+
+    python benchmarks/bench_geometry.py [--quick]
+
+The tools take turns, round after round, so that a busy moment of the machine hits all of them;
+the best time of each counts. What is not installed is skipped with a reason. Times include
+building the tree. fpsample and Open3D get float32 and float64 as they want them, converted
+beforehand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.metadata
+import os
+import platform
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from pdflow.geometry import farthest_point_sampling, knn, sample_mesh
+from pdflow.mesh import TriangleMesh
+
+SEED = 0
+Runs = dict[str, Callable[[], object]]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="leave the clouds of a million out")
+    quick = parser.parse_args().quick
+    print(f"{cpu_name()}, {cores()} cores, {platform.system()}, Python {platform.python_version()}")
+    print(f"commit {commit()}, seed {SEED}")
+    peers = {name: find(module) for name, module in PEERS.items()}
+    print()
+
+    rng = np.random.default_rng(SEED)
+    surface, solid = sphere(30_000, rng), rng.random((30_000, 3))
+    sampling = [("sphere", surface, 10_000), ("cube", solid, 10_000), ("sphere", surface, 30_000)]
+    neighbours = [(50_000, 50_000, 16), (50_000, 50_000, 32), (50_000, 150, 1024)]
+    if not quick:
+        sampling.append(("sphere", sphere(1_000_000, rng), 3_000))
+        neighbours += [(1_000_000, 1_000_000, 1), (1_000_000, 1_000_000, 16)]
+
+    print("farthest point sampling, milliseconds")
+    for name, points, count in sampling:
+        measure(f"{name} {len(points)} -> {count}", sampling_runs(points, count, peers), rounds=7)
+    print("\nnearest neighbours, milliseconds")
+    for points, queries, k in neighbours:
+        cloud = sphere(points, rng) + rng.normal(size=(points, 3)) * 0.01
+        wanted = cloud if queries == points else cloud[:queries].copy()
+        runs = neighbour_runs(cloud, wanted, k, peers)
+        measure(f"{points} points, {queries} queries, k = {k}", runs, rounds=5 if quick else 3)
+    print("\nmesh sampling, milliseconds")
+    mesh = TriangleMesh(*octahedron())
+    methods: Runs = {
+        method: lambda method=method: sample_mesh(mesh, 10_000, method)  # type: ignore[misc]
+        for method in ("uniform", "even")
+    }
+    measure("octahedron -> 10000", methods, rounds=5)
+
+
+PEERS = {"scipy": "scipy.spatial", "open3d": "open3d", "fpsample": "fpsample"}
+
+
+def sampling_runs(points: np.ndarray, count: int, peers: dict[str, ModuleType | None]) -> Runs:
+    runs: Runs = {"pdflow": lambda: farthest_point_sampling(points, count)}
+    if fpsample := peers["fpsample"]:
+        single = points.astype(np.float32)
+        for height in (6, 8):
+            runs[f"fpsample, height {height}"] = lambda height=height: (  # type: ignore[misc]
+                fpsample.bucket_fps_kdline_sampling(single, count, height, start_idx=0)
+            )
+    if open3d := peers["open3d"]:
+        cloud = open3d.geometry.PointCloud(open3d.utility.Vector3dVector(points))
+        # Minutes for a million points, and all of the points are merely copied.
+        if count < len(points) <= 100_000:
+            runs["open3d"] = lambda: cloud.farthest_point_down_sample(count)
+    return runs
+
+
+def neighbour_runs(
+    points: np.ndarray, queries: np.ndarray, k: int, peers: dict[str, ModuleType | None]
+) -> Runs:
+    runs: Runs = {"pdflow": lambda: knn(points, queries, k)}
+    if spatial := peers["scipy"]:
+        runs["scipy"] = lambda: spatial.cKDTree(points).query(queries, k, workers=-1)
+        if queries is points:
+            runs["scipy, sorted by cell"] = lambda: sorted_by_cell(spatial, points, k)
+    if open3d := peers["open3d"]:
+        data, asked = open3d.core.Tensor(points), open3d.core.Tensor(queries)
+
+        def search() -> None:
+            tree = open3d.core.nns.NearestNeighborSearch(data)
+            tree.knn_index()
+            tree.knn_search(asked, k)
+
+        runs["open3d"] = search
+    return runs
+
+
+def sorted_by_cell(spatial: ModuleType, points: np.ndarray, k: int) -> tuple[Any, Any]:
+    """scipy's tree on points sorted by cells of about eight, and the answers put back in order."""
+    low = points.min(0)
+    cell = np.cbrt(np.prod(points.max(0) - low) / len(points) * 8)
+    cells = ((points - low) / cell).astype(np.int64)
+    rows = np.argsort(np.ravel_multi_index(cells.T.tolist(), cells.max(0) + 1), kind="stable")
+    found_distances, found = spatial.cKDTree(points[rows]).query(points[rows], k, workers=-1)
+    distances, neighbours = np.empty_like(found_distances), np.empty_like(found)
+    distances[rows], neighbours[rows] = found_distances, rows[found]
+    return distances, neighbours
+
+
+def measure(title: str, runs: Runs, rounds: int) -> None:
+    """Call all in turn, `rounds` times after one to warm up, and print the best of each."""
+    best = dict.fromkeys(runs, np.inf)
+    for turn in range(rounds + 1):
+        for name, run in runs.items():
+            start = time.perf_counter()
+            run()
+            if turn:
+                best[name] = min(best[name], time.perf_counter() - start)
+    print(f"  {title}")
+    for name, seconds in best.items():
+        print(f"    {name:24} {seconds * 1e3:9.1f}")
+
+
+def sphere(count: int, rng: np.random.Generator) -> np.ndarray:
+    points = rng.normal(size=(count, 3))
+    return np.asarray(points / np.linalg.norm(points, axis=1, keepdims=True))
+
+
+def octahedron() -> tuple[np.ndarray, np.ndarray]:
+    corners = np.concatenate([np.eye(3), -np.eye(3)])
+    return corners, np.array([[x, y, z] for x in (0, 3) for y in (1, 4) for z in (2, 5)])
+
+
+def find(module: str) -> ModuleType | None:
+    """The module of a peer, or None after saying why it is left out."""
+    package = module.partition(".")[0]
+    try:
+        found = importlib.import_module(module)
+    except (ImportError, OSError) as error:
+        print(f"{package}: skipped, {error}")
+        return None
+    for name in (package, f"{package}-cpu"):
+        try:
+            print(f"{package} {importlib.metadata.version(name)}")
+            break
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def cpu_name() -> str:
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def commit() -> str:
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"
+
+
+if __name__ == "__main__":
+    main()
