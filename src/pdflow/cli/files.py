@@ -153,7 +153,7 @@ class FiniteChunks:
     """
 
     def __init__(
-        self, reader: Reader, path: Path, drop: bool, advance: Callable[[int], None]
+        self, reader: Reader, path: Path, drop: bool, advance: Callable[[float], None]
     ) -> None:
         from pdflow.io.stream import MemoryReader
 

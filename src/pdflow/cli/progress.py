@@ -19,7 +19,7 @@ Result = dict[str, Any]
 
 
 @contextmanager
-def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
+def progress(what: str, total: int | None) -> Iterator[Callable[[float], None]]:
     """A bar with the remaining time on stderr; call what it yields with the steps just done.
 
     Where stderr is no terminal nothing is shown. A `total` of None shows motion without an end.

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from pdflow import PointCloud, read_mesh, write, write_mesh
+from pdflow.cli import info
+
+
+def test_json_tells_points_extent_attributes_and_metadata(pdflow, scan, cloud):
+    told = json.loads(pdflow("info", scan, "--json").out)
+    assert told["file"] == str(scan)
+    assert (told["format"], told["kind"], told["points"], told["dropped"]) == (
+        "ply",
+        "cloud",
+        200,
+        0,
+    )
+    np.testing.assert_array_equal(told["min"], cloud.points.min(0))
+    np.testing.assert_array_equal(told["max"], cloud.points.max(0))
+    np.testing.assert_allclose(told["size"], np.ptp(cloud.points, axis=0))
+    colors = cloud.attributes["colors"]
+    assert told["attributes"]["colors"] == {
+        "dtype": "uint8",
+        "width": 3,
+        "min": colors.min(0).tolist(),
+        "max": colors.max(0).tolist(),
+    }
+    assert told["attributes"]["quality"]["max"] == cloud.attributes["quality"].max()
+    assert told["crs"] is None
+    assert told["metadata"]["comments"] == ["made by a test"]
+
+
+def test_text_tells_the_same_to_people(pdflow, scan, cloud):
+    lines = pdflow("info", scan).out.splitlines()
+    assert lines[0] == f"{scan}: cloud (ply)"
+    assert lines[1].split() == ["points", "200"]
+    assert lines[2].split()[:2] == ["extent", "x"]
+    assert lines[2].split()[2] == f"{cloud.points[:, 0].min():.12g}"
+    assert any(line.split()[:4] == ["attributes", "colors", "uint8", "x"] for line in lines)
+
+
+def test_spacing_is_the_median_distance_to_the_nearest_other_point(pdflow, scan, cloud):
+    distances = np.linalg.norm(cloud.points[:, None] - cloud.points, axis=2)
+    np.fill_diagonal(distances, np.inf)
+    told = json.loads(pdflow("info", scan, "--json").out)
+    assert told["spacing"] == pytest.approx(np.median(distances.min(1)), rel=1e-9)
+
+
+def test_spacing_of_a_cloud_read_twice_in_chunks_is_the_same(pdflow, scan, monkeypatch):
+    whole = pdflow("info", scan, "--json").out
+    monkeypatch.setattr(info, "POINTS_HELD", 100)
+    monkeypatch.setattr("pdflow.io.CHUNK", 30)
+    assert pdflow("info", scan, "--json").out == whole
+
+
+def test_spacing_of_a_sample_is_exact_for_each_of_its_points(pdflow, tmp_path, monkeypatch):
+    lattice = np.stack(np.meshgrid(*[np.arange(10.0)] * 3), -1).reshape(-1, 3) * 0.25
+    write(tmp_path / "lattice.npy", PointCloud(lattice))
+    monkeypatch.setattr(info, "SPACING_SAMPLE", 20)
+    assert json.loads(pdflow("info", tmp_path / "lattice.npy", "--json").out)["spacing"] == 0.25
+
+
+@pytest.mark.parametrize(
+    ("points", "spacing"),
+    [([[1, 2, 3]], None), ([[0, 0, 0], [3, 4, 0]], 5.0), ([[1, 1, 1]] * 4, 0.0)],
+    ids=["one point", "two points", "duplicates"],
+)
+def test_spacing_of_tiny_clouds(pdflow, tmp_path, points, spacing):
+    write(tmp_path / "tiny.npy", PointCloud(points))
+    assert json.loads(pdflow("info", tmp_path / "tiny.npy", "--json").out)["spacing"] == spacing
+
+
+def test_several_files_give_a_list(pdflow, scan, box):
+    told = json.loads(pdflow("info", scan, box, "--json").out)
+    assert [result["kind"] for result in told] == ["cloud", "mesh"]
+
+
+def test_a_pattern_may_be_given(pdflow, scan, tmp_path):
+    assert json.loads(pdflow("info", tmp_path / "s*.ply", "--json").out)["points"] == 200
+
+
+def test_meshes_tell_vertices_faces_and_area(pdflow, box):
+    told = json.loads(pdflow("info", box, "--json").out)
+    assert (told["vertices"], told["faces"], told["size"]) == (8, 12, [1, 2, 3])
+    assert told["area"] == pytest.approx(22)
+    assert "area" in pdflow("info", box).out
+
+
+def test_a_ply_with_faces_tells_of_points_and_surface(pdflow, box, tmp_path):
+    write_mesh(tmp_path / "box.ply", read_mesh(box))
+    told = json.loads(pdflow("info", tmp_path / "box.ply", "--json").out)
+    assert (told["kind"], told["points"], told["faces"]) == ("cloud", 8, 12)
+    assert told["area"] == pytest.approx(22)
+
+
+def test_attributes_without_a_range_are_told_too(pdflow, tmp_path):
+    attributes = {
+        "label": np.array(["a", "bc"]),
+        "hollow": np.array([np.nan, np.nan]),
+        "partly": np.array([np.nan, 2.0]),
+        "flag": np.array([True, False]),
+        "large": np.array([0, 2**63], np.uint64),
+    }
+    write(tmp_path / "odd.npz", PointCloud(np.eye(3)[:2], attributes))
+    told = json.loads(pdflow("info", tmp_path / "odd.npz", "--json").out)["attributes"]
+    assert (told["label"]["min"], told["hollow"]["max"]) == (None, None)
+    assert (told["partly"]["min"], told["partly"]["max"]) == (2.0, 2.0)
+    assert (told["flag"]["min"], told["flag"]["max"]) == (False, True)
+    assert told["large"]["max"] == 2**63
+    assert pdflow("info", tmp_path / "odd.npz").code == 0
+
+
+def test_dropped_points_are_counted(pdflow, tmp_path):
+    (tmp_path / "holes.xyz").write_text("0 0 0\nnan 0 0\n1 0 0\n")
+    told = json.loads(pdflow("info", tmp_path / "holes.xyz", "--drop-nonfinite", "--json").out)
+    assert (told["points"], told["dropped"], told["max"]) == (2, 1, [1, 0, 0])
+    text = pdflow("info", tmp_path / "holes.xyz", "--drop-nonfinite").out
+    assert "1 NaN or infinite" in text
+
+
+def test_metadata_is_told_without_its_binary_contents():
+    metadata = {"a": b"1234", "b": np.zeros((40, 2)), "c": {"d": (np.int32(1), float("nan"))}}
+    assert info._plain(metadata) == {
+        "a": "4 bytes",
+        "b": "array of float64 (40, 2)",
+        "c": {"d": [1, None]},
+    }
+
+
+def test_crs_is_told_whole_to_machines_and_short_to_people(pdflow, tmp_path, cloud):
+    crs = 'PROJCRS["' + "long " * 50 + '"]'
+    write(tmp_path / "utm.npz", PointCloud(cloud.points, metadata={"crs": crs}))
+    assert json.loads(pdflow("info", tmp_path / "utm.npz", "--json").out)["crs"] == crs
+    line = next(x for x in pdflow("info", tmp_path / "utm.npz").out.splitlines() if "crs" in x)
+    assert len(line) < 100
