@@ -251,7 +251,7 @@ def test_an_organised_cloud_keeps_its_shape_until_points_go(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("viewpoint", [None, "here", [1, 2], ["a"] * 7])
 def test_nonsense_in_the_metadata_does_not_break_the_header(tmp_path: Path, viewpoint: Any) -> None:
-    pcd = {"data": "zip", "width": "2", "height": None, "viewpoint": viewpoint, "rgb": 3}
+    pcd = {"data": "zip", "width": -3, "height": -1, "viewpoint": viewpoint, "rgb": 3}
     write(
         tmp_path / "a.pcd", PointCloud(np.eye(3), {"colors": np.eye(3, dtype="u1")}, {"pcd": pcd})
     )
@@ -261,8 +261,9 @@ def test_nonsense_in_the_metadata_does_not_break_the_header(tmp_path: Path, view
 
 
 def test_one_warning_names_what_pcd_cannot_hold(tmp_path: Path) -> None:
-    cloud = PointCloud(np.eye(3), {"label": np.array(["a", "b", "c"])}, {"odd": object()})
-    with pytest.warns(LossWarning, match=r"PCD cannot hold attribute 'label' .*metadata 'odd'"):
+    cloud = PointCloud(np.eye(3), {"label": np.array(["a", "b", "c"])}, {"odd": object(), "pcd": 3})
+    expected = r"PCD cannot hold attribute 'label' .*metadata 'odd'.*metadata 'pcd'"
+    with pytest.warns(LossWarning, match=expected):
         write(tmp_path / "a.pcd", cloud)
 
 

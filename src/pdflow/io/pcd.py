@@ -110,11 +110,14 @@ def read(path: Path) -> PointCloud:
 def write(path: Path, cloud: PointCloud) -> None:
     """Write a cloud the way its metadata["pcd"] says, or else as binary."""
     metadata = dict(cloud.metadata)
-    says = dict(metadata.pop("pcd", {}))
+    says = metadata.pop("pcd", {})
+    unclear = [] if isinstance(says, dict) else ["metadata 'pcd' (which must be a dict)"]
+    says = {} if unclear else dict(says)
     data = says.pop("data") if says.get("data") in KINDS else "binary"
     packing = says.pop("rgb", None)
     width, height = says.pop("width", None), says.pop("height", None)
-    if not (isinstance(width, int) and isinstance(height, int) and width * height == len(cloud)):
+    is_shape = all(isinstance(n, int) and n > 0 for n in (width, height))
+    if not is_shape or width * height != len(cloud):
         width, height = len(cloud), 1
     viewpoint = FIXED_VIEWPOINT
     if _is_viewpoint(says.get("viewpoint")):
@@ -125,7 +128,7 @@ def write(path: Path, cloud: PointCloud) -> None:
     head = Header.of(cloud)
     layout = plan_writing(head.fields, DIALECT, cloud.attributes)
     comments, losses = encode_comments(with_note(metadata, layout))
-    warn_of_losses("PCD", layout.losses + losses)
+    warn_of_losses("PCD", layout.losses + losses + unclear)
 
     blocks: list[Block] = [
         (PcdField(name, head.point_dtype), cloud.points[:, i : i + 1].astype(head.point_dtype))
