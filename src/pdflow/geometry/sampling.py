@@ -11,7 +11,7 @@ from pdflow.mesh import TriangleMesh
 
 METHODS: tuple[str, ...] = ("even", "uniform")
 
-_CANDIDATES_PER_POINT = 8
+_CANDIDATES_PER_POINT = 10
 
 
 def sample_mesh(
@@ -21,24 +21,24 @@ def sample_mesh(
 
     count   how many, exactly
     method  "uniform": independent, as many per face as its area asks for on average;
-            "even": like Poisson disks, the farthest point sampling of 8 times as many uniform
+            "even": like Poisson disks, the farthest point sampling of 10 times as many uniform
             points, in its order: the first n of them are even as well
     seed    the same seed gives the same points
 
     Faces without area get no points. Distances are straight, not along the surface, so two sides
     of a sheet thinner than the spacing share their points.
 
-    10K points on a torus; smallest and mean distance to the nearest other point, as a part of
-    that in a hexagonal grid (which no sampling can exceed), and the coefficient of variation of
-    the area nearest to each point:
+    10K points on a torus: smallest and mean distance to the nearest other point, as a part of
+    that in a hexagonal grid (which no sampling can exceed), the coefficient of variation of the
+    area nearest to each point, and the time on one core of an AMD EPYC:
 
-                                       smallest   mean   area   seconds
-        uniform                           0.004  0.469  0.526     0.002
-        even, from 5 times as many        0.643  0.765  0.190      0.06
-        even, from 8 times as many        0.664  0.784  0.178      0.09
-        even, from 10 times as many       0.677  0.792  0.169      0.14
-        sample elimination (Yuksel 2015)
-          from 5 times as many            0.632  0.750  0.175      0.55
+                                        smallest   mean   area   seconds
+        uniform                             0.01   0.46   0.53     0.006
+        even, from  5 times as many         0.64   0.77   0.19      0.03
+        even, from 10 times as many         0.68   0.79   0.17      0.05
+        even, from 20 times as many         0.70   0.81   0.17      0.10
+        sample elimination (Yuksel, 2015)
+              from  5 times as many         0.63   0.75   0.18      0.28
 
     >>> mesh = TriangleMesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 0, 1], [0, 1, 2]])
     >>> points, faces = sample_mesh(mesh, 5, method="uniform")
