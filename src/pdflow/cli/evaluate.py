@@ -1,0 +1,266 @@
+"""`pdflow evaluate`: how close clouds are to their ground truth."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pdflow.cli.files import DropNonfinite, InputFormat, read_finite, say_dropped
+from pdflow.cli.progress import progress
+from pdflow.errors import PdflowError
+
+if TYPE_CHECKING:
+    from pdflow.cloud import PointCloud
+    from pdflow.mesh import TriangleMesh
+    from pdflow.metrics.suite import Metric
+    from pdflow.render import Panel
+
+NAME = "evaluate"
+
+Row = dict[str, float]
+
+
+def run(
+    pred: Annotated[Path, typer.Argument(help="Cloud to judge, or a directory.", metavar="PRED")],
+    clean: Annotated[
+        Path, typer.Option("--clean", help="Ground-truth cloud, or a directory.", metavar="CLEAN")
+    ],
+    mesh: Annotated[
+        Path | None,
+        typer.Option("--mesh", help="Ground-truth mesh, or a directory.", metavar="MESH"),
+    ] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            "--metrics",
+            help="Names with commas between: cd, hd, p2m, p2m_pytorch3d, p2s, rms, emd, "
+            "uniformity, uniformity_ball; cd_plain, hd_plain, p2m_plain, sq_p2s, sq_emd. "
+            "By default cd,hd and, with a mesh, p2m.",
+            metavar="NAMES",
+        ),
+    ] = None,
+    csv: Annotated[
+        Path | None, typer.Option("--csv", help="Write the table to a CSV file.", metavar="FILE")
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            "--plot", help="Draw the clouds, coloured by error, to a PNG file.", metavar="FILE.png"
+        ),
+    ] = None,
+    format: InputFormat = None,
+    drop_nonfinite: DropNonfinite = False,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="Print {'mean': {...}, 'shapes': {NAME: {...}}} as JSON."),
+    ] = False,
+) -> None:
+    """Measure how close clouds are to their ground truth.
+
+    Give one cloud and its ground truth, or directories whose files belong together by name
+    (elk.xyz, elk.ply, elk.off). The mean weighs every shape alike.
+    CD, HD and P2M are of squared distances, as in the tables of the literature; cd_plain and so on
+    are not. CD, HD, P2S and EMD are measured in the unit sphere of the ground-truth points, P2M,
+    RMS and uniformity in that of the mesh. The table shows values in the power of ten that its
+    header names, such as x1e-4; JSON and CSV hold plain values.
+    The plot shows the distance of every point to the mesh, or else to the nearest clean point, in
+    radii of the ground truth's unit sphere.
+    """
+    from pdflow.io import atomic_path
+    from pdflow.metrics import choose_metrics
+
+    names = None if metrics is None else [n.strip() for n in metrics.split(",") if n.strip()]
+    chosen = choose_metrics(names, mesh is not None)
+    shapes = _match(pred, clean, mesh, format)
+    if plot and plot.suffix.lower() != ".png":
+        raise PdflowError(f"{plot}: plots are written as PNG: choose a name that ends in .png.")
+    rows: dict[str, Row] = {}
+    panels: list[Panel] = []
+    with ExitStack() as outputs:
+        # Opened first: a place that cannot be written to is told before the work, not after it.
+        csv_file = outputs.enter_context(atomic_path(csv)) if csv else None
+        plot_file = outputs.enter_context(atomic_path(plot)) if plot else None
+        with progress("measuring", len(shapes)) as advance:
+            for shape in shapes:
+                rows[shape.name] = _measure(shape, chosen, format, drop_nonfinite, plot, panels)
+                advance(1)
+        mean = {key: sum(row[key] for row in rows.values()) / len(rows) for key in _columns(chosen)}
+        if csv_file:
+            _write_csv(csv_file, rows, mean)
+        if plot_file:
+            highest = _plot(plot_file, panels)
+    if as_json:
+        typer.echo(json.dumps({"mean": mean, "shapes": rows}, indent=2, allow_nan=False))
+        return
+    _print_table(chosen, rows, mean)
+    if plot:
+        typer.echo(f"{plot}: colours run from 0 (blue) to {highest:.3g} (red) of the radius.")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The files of one shape."""
+
+    name: str
+    pred: Path
+    clean: Path
+    mesh: Path | None
+
+
+def _match(pred: Path, clean: Path, mesh: Path | None, format: str | None) -> list[Shape]:
+    """Which files belong together: those given, or those of the same name in directories."""
+    given = {"PRED": pred, "--clean": clean} | ({"--mesh": mesh} if mesh else {})
+    for path in given.values():
+        if not path.exists():
+            raise PdflowError(f"{path} does not exist: check the name.")
+    if not any(path.is_dir() for path in given.values()):
+        return [Shape(pred.stem, pred, clean, mesh)]
+    for path in given.values():
+        if not path.is_dir():
+            raise PdflowError(
+                f"{path} is a file but another input is a directory: give files only, or "
+                "directories only."
+            )
+    preds, cleans = _by_stem(pred, "points", format), _by_stem(clean, "points", format)
+    meshes = _by_stem(mesh, "mesh", None) if mesh else {}
+    for name, path in cleans.items():
+        if name not in preds:
+            raise PdflowError(
+                f"{path} has no partner {name}.* in {pred}: a mean without it would mislead, so "
+                "add it, or take it out of both directories."
+            )
+    for name, path in preds.items():
+        for where, found in ((clean, cleans), (mesh, meshes)):
+            if where and name not in found:
+                raise PdflowError(f"{path} has no partner {name}.* in {where}: add it there.")
+    return [Shape(name, preds[name], cleans[name], meshes.get(name)) for name in preds]
+
+
+def _by_stem(folder: Path, kind: str, format: str | None) -> dict[str, Path]:
+    """Stem -> file of a directory, sorted; only files of a format that holds `kind`."""
+    from pdflow.io import FORMATS
+
+    suffixes = {s for f in FORMATS if getattr(f, kind) for s in f.suffixes}
+    found: dict[str, Path] = {}
+    for path in sorted(folder.iterdir()):
+        if not path.is_file() or path.name.startswith("."):
+            continue
+        if format is None and path.suffix.lower() not in suffixes:
+            continue
+        if path.stem in found:
+            raise PdflowError(
+                f"{found[path.stem]} and {path} have the same name: keep one of them there."
+            )
+        found[path.stem] = path
+    if not found:
+        what = "clouds" if kind == "points" else "meshes"
+        raise PdflowError(f"{folder} holds no {what} of a known format: check the directory.")
+    return found
+
+
+def _measure(
+    shape: Shape,
+    chosen: dict[str, Metric],
+    format: str | None,
+    drop: bool,
+    plot: Path | None,
+    panels: list[Panel],
+) -> Row:
+    from pdflow.metrics import measure
+
+    pred, clean = (_read_cloud(path, format, drop) for path in (shape.pred, shape.clean))
+    mesh = _read_surface(shape.mesh) if shape.mesh else None
+    normals = clean.attributes.get("normals")
+    try:
+        row = measure(pred.points, clean.points, mesh, normals=normals, metrics=chosen)
+        if plot:
+            panels.append(_panel(pred, clean, mesh))
+    except PdflowError as error:
+        raise PdflowError(f"{shape.pred}: {error}") from error
+    return row
+
+
+def _read_cloud(path: Path, format: str | None, drop: bool) -> PointCloud:
+    cloud, dropped = read_finite(path, format, drop)
+    if dropped:
+        typer.echo(f"{path}: {len(cloud)} points{say_dropped(dropped)}", err=True)
+    return cloud
+
+
+def _read_surface(path: Path) -> TriangleMesh:
+    from pdflow.io import read_mesh
+
+    mesh = read_mesh(path)
+    if not len(mesh.faces):
+        raise PdflowError(f"{path} has no faces: there is no surface to measure against.")
+    degenerate = int((mesh.areas == 0).sum())
+    if degenerate == len(mesh.faces):
+        raise PdflowError(f"{path} has no area: all its {degenerate} faces are degenerate.")
+    if degenerate:
+        typer.echo(
+            f"warning: {path}: {degenerate} of {len(mesh.faces)} faces have no area; they count "
+            "as segments.",
+            err=True,
+        )
+    return mesh
+
+
+def _panel(pred: PointCloud, clean: PointCloud, mesh: TriangleMesh | None) -> Panel:
+    from pdflow.geometry.frame import unit_sphere
+    from pdflow.metrics import point_errors
+    from pdflow.render import Panel
+
+    frame = unit_sphere(clean.points)
+    errors = point_errors(pred.points, mesh if mesh is not None else clean.points)
+    return Panel(frame.apply(pred.points), errors / frame.scale)
+
+
+def _plot(path: Path, panels: Sequence[Panel]) -> float:
+    """Draw the shapes, each filling its panel, with one range of colours; its upper end."""
+    import numpy as np
+
+    from pdflow.render import render_panels
+
+    highest = float(np.quantile(np.concatenate([panel.color for panel in panels]), 0.99))
+    side = 800 if len(panels) == 1 else 400
+    render_panels(panels, path, size=(side, side), value_range=(0.0, highest), same_frame=False)
+    return highest
+
+
+def _columns(chosen: dict[str, Metric]) -> Iterator[str]:
+    for metric in chosen.values():
+        yield from metric.columns
+
+
+def _write_csv(path: Path, rows: dict[str, Row], mean: Row) -> None:
+    import csv
+
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["shape", *mean])
+        for name, row in [*rows.items(), ("mean", mean)]:
+            writer.writerow([name, *(repr(row[key]) for key in mean)])
+
+
+def _print_table(chosen: dict[str, Metric], rows: dict[str, Row], mean: Row) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    powers = {column: metric.exponent for metric in chosen.values() for column in metric.columns}
+    table = Table("shape")
+    for column, power in powers.items():
+        table.add_column(f"{column}\n(x1e{power})", justify="right", no_wrap=True)
+    for name, row in rows.items():
+        table.add_row(name, *(f"{row[c] / 10.0**p:.3f}" for c, p in powers.items()))
+    if len(rows) > 1:
+        table.add_section()
+        table.add_row("mean", *(f"{mean[c] / 10.0**p:.3f}" for c, p in powers.items()))
+    # A pipe has no width: rows must stay whole there.
+    Console(width=None if sys.stdout.isatty() else 16 * (len(powers) + 4)).print(table)
