@@ -38,6 +38,7 @@ NOTE = "columns"
 """Name of the metadata entry that remembers what columns alone do not say."""
 
 Attributes = Mapping[str, NDArray[Any]]
+Dtypes = Mapping[str, np.dtype[Any]]
 
 
 def is_plain_name(name: str) -> bool:
@@ -57,6 +58,7 @@ class Dialect:
     triples    attributes with a spelling of their own -> the names of their three columns
     reserved   column names that no attribute may have
     canonical  how the format's reader understands the name of a column (aliases, letter case)
+    inferred   the dtypes that a plain reading gives columns of these names and dtypes
     is_legal   whether the format can write this name of a column
     """
 
@@ -66,6 +68,7 @@ class Dialect:
     )
     reserved: frozenset[str] = frozenset({"x", "y", "z"})
     canonical: Callable[[str], str] = str
+    inferred: Callable[[Dtypes], Dtypes] = dict
     is_legal: Callable[[str], bool] = is_plain_name
 
 
@@ -141,23 +144,23 @@ def plan_writing(
     columns = {part: held[name] for name in held for part in parts[name]}
     wanted = {name: fields[name] for name in held}
 
-    plain = plan_reading(columns, dialect)
+    seen = dialect.inferred(columns)
+    plain = plan_reading(seen, dialect)
     note = {
         name: _remember(parts[name], kind)
         for name, kind in wanted.items()
         if plain.fields.get(name) != kind or plain.parts[name] != parts[name]
     }
-    if plan_reading(columns, dialect, note).fields != wanted:
+    if plan_reading(seen, dialect, note).fields != wanted:
         note = {name: _remember(parts[name], kind) for name, kind in wanted.items()}
     return Layout(columns, wanted, {name: parts[name] for name in wanted}, note, losses)
 
 
-def plan_reading(
-    columns: Mapping[str, np.dtype[Any]], dialect: Dialect, note: object = None
-) -> Layout:
+def plan_reading(columns: Dtypes, dialect: Dialect, note: object = None) -> Layout:
     """The attributes that these columns (without the coordinates) hold.
 
-    A note that does not fit the columns, as after an edit by other software, is ignored.
+    A note that does not fit the columns, as after an edit by other software, is ignored. Aliases
+    of one of three columns (r for red) count only where all three are there.
 
     >>> names = ("red", "green", "blue", "w_0", "w_1")
     >>> u1 = np.dtype("u1")
@@ -187,9 +190,10 @@ def plan_reading(
     for name, names in _numbered_groups(columns):
         if name not in parts and set(names) <= set(free):
             take(name, names, Field(columns[names[0]], len(names)))
+    in_triples = {word for spelling in dialect.triples.values() for word in spelling}
     for part in list(free):
         name = dialect.canonical(part)
-        name = part if name in parts else name
+        name = part if name in parts or name in in_triples else name
         while name in parts:
             name += "_"
         take(name, [part], Field(columns[part]))
@@ -267,7 +271,7 @@ def _noted(note: object) -> Iterable[tuple[str, list[str], Field]]:
             yield name, [str(part) for part in names], Field(dtype, width)
 
 
-def _numbered_groups(columns: Mapping[str, np.dtype[Any]]) -> list[tuple[str, list[str]]]:
+def _numbered_groups(columns: Dtypes) -> list[tuple[str, list[str]]]:
     """Runs of columns name_0, name_1, ... with one dtype, as name -> columns."""
     groups: list[tuple[str, list[str]]] = []
     for part in columns:
