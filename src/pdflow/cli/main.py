@@ -16,10 +16,10 @@ from typing import Any
 import typer
 
 from pdflow import __version__
-from pdflow.cli import convert, import_weights, info, noise, sample
+from pdflow.cli import convert, evaluate, import_weights, info, noise, sample
 from pdflow.errors import LossWarning, PdflowError
 
-COMMANDS = (info, convert, noise, sample, import_weights)
+COMMANDS = (info, convert, noise, sample, evaluate, import_weights)
 
 DONE, BROKEN, BAD_INPUT, STOPPED = 0, 1, 2, 130
 
