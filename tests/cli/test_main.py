@@ -101,6 +101,21 @@ def test_bad_input_leaves_an_old_output_as_it_was(pdflow, bad_files, tmp_path, n
     assert target.read_text() == "old"
 
 
+@pytest.mark.parametrize("command", ["convert", "noise", "sample"])
+@pytest.mark.parametrize(
+    ("target", "said"), [("out.foo", "--to"), ("out", "--to"), ("out.stl", "holds meshes")]
+)
+def test_outputs_of_no_fitting_format_are_refused(
+    pdflow, cloud, box, tmp_path, command, target, said
+):
+    write(tmp_path / "scan.npy", PointCloud(cloud.points))
+    source = box if command == "sample" else tmp_path / "scan.npy"
+    outcome = pdflow(command, source, "-o", tmp_path / target)
+    assert outcome.code == 2
+    assert said in outcome.err
+    assert not (tmp_path / target).exists()
+
+
 def test_a_file_without_permission_is_refused(pdflow, scan, monkeypatch):
     monkeypatch.setattr("pdflow.io.os.access", lambda *_: False)
     outcome = pdflow("info", scan)

@@ -19,6 +19,7 @@ from pdflow.cli.files import (
     plan_jobs,
     say_dropped,
     suffix_of,
+    target_format,
 )
 from pdflow.cli.progress import AsJson, Result, say_results
 from pdflow.errors import LossWarning, PdflowError
@@ -72,7 +73,7 @@ def _holds_mesh(job: Job, format: str | None, to: str | None) -> bool:
     """Whether a mesh is to be converted; an error where a mesh and a cloud would be mixed up."""
     from pdflow.io import find_format
 
-    source, target = find_format(job.source, format), find_format(job.target, to)
+    source, target = find_format(job.source, format), target_format(job.target, to)
     if source.points and target.points:
         return False
     if not source.mesh:

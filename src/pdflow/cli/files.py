@@ -17,7 +17,7 @@ from pdflow.errors import PdflowError
 
 if TYPE_CHECKING:
     from pdflow.cloud import PointCloud
-    from pdflow.io import Reader
+    from pdflow.io import Format, Reader
 
 Inputs = Annotated[
     list[str],
@@ -134,6 +134,31 @@ def _in_folder(folder: Path, source: Path, suffix: str | None) -> Path:
     # A COPC file is never written as one, so its result is not called so either.
     stem = source.stem.removesuffix(".copc")
     return folder / f"{stem}{source.suffix if suffix is None else suffix}"
+
+
+def target_format(target: Path, to: str | None) -> Format:
+    """The format that an output will have; the error speaks of `--to`, not of `--format`."""
+    from pdflow.io import FORMATS, find_format
+
+    if to is None and not any(target.suffix.lower() in fmt.suffixes for fmt in FORMATS):
+        known = ", ".join(fmt.name for fmt in FORMATS)
+        raise PdflowError(
+            f"{target}: the name ends in the suffix of no known format: change it, or add --to "
+            f"with one of {known}."
+        )
+    return find_format(target, to)
+
+
+def require_cloud_targets(jobs: Sequence[Job], to: str | None) -> Sequence[Job]:
+    """The jobs themselves, or an error where an output could hold no cloud."""
+    for job in jobs:
+        fmt = target_format(job.target, to)
+        if not fmt.points:
+            raise PdflowError(
+                f"{job.target}: {fmt.name} holds meshes, not clouds: choose a format for clouds, "
+                "such as ply."
+            )
+    return jobs
 
 
 def suffix_of(format: str | None) -> str | None:

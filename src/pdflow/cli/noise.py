@@ -16,6 +16,7 @@ from pdflow.cli.files import (
     expand_inputs,
     plan_jobs,
     read_finite,
+    require_cloud_targets,
     say_dropped,
     suffix_of,
 )
@@ -71,7 +72,8 @@ def run(
     scans = kind == LIDAR
     suffix = suffix_of("ply" if scans and to is None else to)
     results = []
-    for job in plan_jobs(expand_inputs(inputs), output, suffix):
+    jobs = plan_jobs(expand_inputs(inputs), output, suffix)
+    for job in require_cloud_targets(jobs, to):
         if scans:
             noisy, extra = _scan(job, level, seed, format)
         else:

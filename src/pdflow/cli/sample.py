@@ -15,6 +15,7 @@ from pdflow.cli.files import (
     OutputFormat,
     expand_inputs,
     plan_jobs,
+    require_cloud_targets,
     suffix_of,
 )
 from pdflow.cli.progress import AsJson, Result, say_results
@@ -51,7 +52,10 @@ def run(
 ) -> None:
     """Put points on the surface of meshes."""
     jobs = plan_jobs(expand_inputs(inputs), output, suffix_of(to or "ply"))
-    results = [_sample(job, points, method.value, seed, format, to) for job in jobs]
+    results = [
+        _sample(job, points, method.value, seed, format, to)
+        for job in require_cloud_targets(jobs, to)
+    ]
     say_results(results, as_json, _describe)
 
 
