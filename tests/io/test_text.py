@@ -69,6 +69,7 @@ def example_cloud(count: int = 20) -> PointCloud:
         "1;2.5;3;\r4;5;6;\r",
         "1,0;2,5;3,0\n4,0;5,0;6,0\n",
         "1,0\t2,5\t3\n4\t5\t6,0\n",
+        "1;2,5;3\n4;5;6\n",
         '"1","2.5","3"\n"4","5","6"\n',
         "# made by hand\n\n1 2.5 3\n\n# break\n4 5 6\n\n",
         "// made by hand\n1 2.5 3\n// break\n4 5 6\n",
@@ -311,6 +312,21 @@ def test_fewer_points_than_announced(tmp_path: Path) -> None:
         assert_same(read(tmp_path / f"a.{suffix}"), cloud[:7])
 
 
+def test_more_points_than_announced(tmp_path: Path) -> None:
+    cloud = example_cloud()
+    for suffix in SUFFIXES:
+        header = Header(7, Header.of(cloud).fields, cloud.metadata)
+        with open_writer(tmp_path / f"a.{suffix}", header) as writer:
+            for start in range(20):
+                writer.write(cloud[start : start + 1])
+        assert_same(read(tmp_path / f"a.{suffix}"), cloud)
+
+
+def test_a_decimal_comma_may_come_late(tmp_path: Path) -> None:
+    content = "1;2;3\n" * 9 + "1,5;2;3\n"
+    assert read(write_file(tmp_path, "a.csv", content)).points[-1].tolist() == [1.5, 2, 3]
+
+
 def test_chunked_reading_holds_one_chunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text_reader, "_SURVEY_ROWS", 500)
     monkeypatch.setattr(text_reader, "KEEP_BYTES", 1 << 17)
@@ -403,6 +419,7 @@ ROWS = "0 0 0\n" * 16
         ("a.csv", "x,y,z\n1,2,3\n1,,3\n", "line 3: '' is not a number"),
         ("a.csv", "x,y,z,c\n1,2,3,tree\n", "line 2: 'tree' is not a number"),
         ("a.csv", "x,y,z,w\n1,2,3\n", "names 4 columns but line 2 has 3 values"),
+        ("a.xyz", "x y intensity\n1 2 3\n", "no column is called z"),
         ("a.xyz", "abc\ndef\n", "line 2: 'def' is not a number"),
         ("a.xyz", "1 2\n3 4\n", "line 1: 2 values where a point has at least 3"),
         ("a.xyz", "1 b 3\n", "line 1: 'b' is not a number"),

@@ -46,9 +46,10 @@ class TextReader(Reader):
         self._count = self._text.count
         metadata, note = take_note(decode_comments(self._text.comments))
         known = self._noted_dtypes(note)
-        self._dtypes = [known.get(name) or self._guess(i) for i, name in enumerate(self._names())]
-        unknown = [
-            i for i, name in enumerate(self._names()) if name not in known and self._is_whole(i)
+        names = self._names()
+        unknown = [i for i, name in enumerate(names) if name not in known and self._is_whole(i)]
+        self._dtypes = [
+            known.get(name, _INT if i in unknown else _FLOAT) for i, name in enumerate(names)
         ]
         limits = self._survey(unknown) if unknown else {}
         self._columns = self._names(limits)
@@ -104,9 +105,6 @@ class TextReader(Reader):
         values = [row[column] for row in self._text.sample if len(row) > column]
         return all(re.fullmatch(r"[+-]?[0-9]+", value) for value in values)
 
-    def _guess(self, column: int) -> np.dtype[Any]:
-        return _INT if self._is_whole(column) else _FLOAT
-
     def _survey(self, unknown: Sequence[int]) -> Limits:
         """Column -> its smallest and largest value, for those that are whole numbers throughout.
 
@@ -126,12 +124,9 @@ class TextReader(Reader):
                     kept = None if size > KEEP_BYTES else [*kept, columns]
                 for i in unknown:
                     if len(columns[i]) and columns[i].dtype.kind in "iu":
-                        low, high = limits.get(i, (int(columns[i][0]), int(columns[i][0])))
-                        low, high = (
-                            min(low, int(columns[i].min())),
-                            max(high, int(columns[i].max())),
-                        )
-                        limits[i] = low, high
+                        low, high = int(columns[i].min()), int(columns[i].max())
+                        lowest, highest = limits.get(i, (low, high))
+                        limits[i] = min(low, lowest), max(high, highest)
         self._check_count(rows)
         self._count = rows
         for i, (low, _) in limits.items():
@@ -168,8 +163,13 @@ class TextReader(Reader):
     def _axis_columns(self) -> list[int]:
         """The columns of x, y and z: the first three where their names do not say."""
         names = [canonical_name(name) for name in self._text.names or ()]
-        found = [names.index(axis) for axis in "xyz" if axis in names]
-        return found if len(found) == 3 else [0, 1, 2]
+        missing = [axis for axis in "xyz" if axis not in names]
+        if len(missing) in (1, 2):
+            raise PdflowError(
+                f"{self._path}: no column is called {' or '.join(missing)} although others have "
+                "such names: name x, y and z, or none of them."
+            )
+        return [0, 1, 2] if missing else [names.index(axis) for axis in "xyz"]
 
     def _names(self, limits: Limits | None = None) -> list[str]:
         """The names of the columns; where the file has none, by what they seem to hold."""

@@ -118,8 +118,7 @@ def sniff(path: Path) -> TextLayout:
             if is_comment(line):
                 comments += [_comment(line)] if line.strip() else []
                 continue
-            style = _row_style(line)
-            if style is not None:
+            if any(_row_styles(line)):
                 break
             place = f"{path}, line {number}"
             values = line.replace(",", " ").replace(";", " ").split()
@@ -133,8 +132,9 @@ def sniff(path: Path) -> TextLayout:
                 )
         else:
             raise PdflowError(f"{path} holds no row of numbers: a cloud needs x, y and z.")
-        sample = [line, *islice(text, _SAMPLE_ROWS)]
-    rows = [style.split(row) for row in sample if not is_comment(row)]
+        sample = [line, *(row for row in islice(text, _SAMPLE_ROWS) if not is_comment(row))]
+    style = _common_style(sample)
+    rows = [style.split(row) for row in sample]
     columns = len(rows[0])
     if header_line:
         header = style.split(header_line)
@@ -178,16 +178,24 @@ def _lines(text: io.TextIOWrapper, path: Path) -> Iterator[tuple[int, str]]:
         yield number, line
 
 
-def _row_style(line: str) -> RowStyle | None:
-    """The style in which a line is a row of three numbers or more; None where there is none."""
+def _row_styles(line: str) -> Iterator[RowStyle]:
+    """The styles in which a line is a row of three numbers or more, the likeliest first."""
     for decimal_comma in (False, True):
         for delimiter in (None, ",", ";"):
             ends = delimiter is not None and line.rstrip().endswith(delimiter)
             style = RowStyle(delimiter, decimal_comma, ends)
             values = style.split(line)
             if len(values) >= 3 and all(map(is_number, values)):
-                return style
-    return None
+                yield style
+
+
+def _common_style(sample: list[str]) -> RowStyle:
+    """The style of all these rows, or at least of the first: 1;2;3 may go on with 1,5;2;3."""
+    styles = list(_row_styles(sample[0]))
+    for style in styles:
+        if all(is_number(value) for row in sample for value in style.split(row)):
+            return style
+    return styles[0]
 
 
 def _what_is_wrong(values: list[str]) -> str:

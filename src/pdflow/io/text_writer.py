@@ -28,6 +28,8 @@ _PLAIN_COLUMNS: dict[str, list[list[str]]] = {
 class TextWriter(Writer):
     """A text file being written. The suffix says which kind: CSV, PTS or XYZ.
 
+    attributes  of the whole cloud where it is known; then header.count is right, too
+
     Names and metadata stand before the rows. In PTS, whose first line is the number of rows,
     they stand after the last, where other software no longer reads.
     """
@@ -43,8 +45,7 @@ class TextWriter(Writer):
         self._count_line = ""
         self._file = path.open("w", encoding="utf-8", newline="\n")
         if self._suffix == ".pts":
-            known = header.count is not None
-            self._count_line = str(header.count) if known else " " * _COUNT_WIDTH
+            self._count_line = " " * _COUNT_WIDTH if attributes is None else str(header.count)
             self._file.write(self._count_line + "\n")
         else:
             self._file.write(self._about)
