@@ -23,7 +23,10 @@ def as_points(values: Any, name: str) -> NDArray[np.float64]:
     """
     if hasattr(values, "detach"):  # a torch tensor, recognised without importing torch
         values = values.detach().cpu().double().numpy()
-    points = np.ascontiguousarray(values, dtype=np.float64)
+    try:
+        points = np.ascontiguousarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise PdflowError(f"{name} is no array of numbers: pass one row per point.") from error
     if points.ndim != 2 or points.shape[1] != 3:
         raise PdflowError(f"{name} has shape {points.shape}, not (M, 3): pass one row per point.")
     if not len(points):

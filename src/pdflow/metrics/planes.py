@@ -5,6 +5,7 @@ Frame: the ground-truth points' unit sphere (bounding-box centre, largest radius
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,39 @@ from pdflow.metrics.inputs import as_points, frame_of_cloud
 
 NEIGHBOURS = 16
 """Clean points whose tangent planes are tried, and from which a missing normal is fitted."""
+
+
+@dataclass(frozen=True)
+class PlaneDistances:
+    """Distances (M,) from every point to the nearest of the tangent planes around it."""
+
+    to_plane: NDArray[np.float64]
+
+    @property
+    def point_to_surface(self) -> float:
+        """Mean of the plain distances."""
+        return float(self.to_plane.mean())
+
+    @property
+    def sq_point_to_surface(self) -> float:
+        """Mean of the squared distances."""
+        return float((self.to_plane**2).mean())
+
+
+def plane_distances(pred: Any, clean: Any, normals: Any = None) -> PlaneDistances:
+    """Measure a cloud against tangent planes once, for both metrics of this family.
+
+    pred     (M, 3)
+    clean    (K, 3)
+    normals  (K, 3) of the clean points, of any length and sign; fitted where not given
+    """
+    pred, clean = as_points(pred, "The prediction"), as_points(clean, "The clean cloud")
+    frame = frame_of_cloud(clean)
+    pred, clean = frame.apply(pred), frame.apply(clean)
+    units = estimate_normals(clean) if normals is None else _unit_normals(normals, len(clean))
+    near = knn(clean, pred, min(NEIGHBOURS, len(clean)))[1]
+    heights = np.einsum("mki,mki->mk", pred[:, None] - clean[near], units[near])
+    return PlaneDistances(np.abs(heights).min(1))
 
 
 def point_to_surface(pred: Any, clean: Any, normals: Any = None) -> float:
@@ -32,12 +66,12 @@ def point_to_surface(pred: Any, clean: Any, normals: Any = None) -> float:
     >>> round(point_to_surface([[1, 1, 0.5]], plane) * radius, 12)
     0.5
     """
-    return float(_plane_distances(pred, clean, normals).mean())
+    return plane_distances(pred, clean, normals).point_to_surface
 
 
 def sq_point_to_surface(pred: Any, clean: Any, normals: Any = None) -> float:
     """P2S with squared distances; arguments and frame as in `point_to_surface`."""
-    return float((_plane_distances(pred, clean, normals) ** 2).mean())
+    return plane_distances(pred, clean, normals).sq_point_to_surface
 
 
 def estimate_normals(points: Any, neighbours: int = NEIGHBOURS) -> NDArray[np.float64]:
@@ -51,19 +85,9 @@ def estimate_normals(points: Any, neighbours: int = NEIGHBOURS) -> NDArray[np.fl
         raise PdflowError(f"{len(cloud)} points have no normals: give at least 3, or normals.")
     near = cloud[knn(cloud, cloud, min(neighbours, len(cloud)))[1]]
     offsets = near - near.mean(1, keepdims=True)
-    scatter = np.einsum("mki,mkj->mij", offsets, offsets)
+    scatter = offsets.transpose(0, 2, 1) @ offsets
     # The eigenvector of the smallest eigenvalue: eigh sorts them upwards.
     return np.ascontiguousarray(np.linalg.eigh(scatter)[1][:, :, 0])
-
-
-def _plane_distances(pred: Any, clean: Any, normals: Any) -> NDArray[np.float64]:
-    pred, clean = as_points(pred, "The prediction"), as_points(clean, "The clean cloud")
-    frame = frame_of_cloud(clean)
-    pred, clean = frame.apply(pred), frame.apply(clean)
-    units = estimate_normals(clean) if normals is None else _unit_normals(normals, len(clean))
-    near = knn(clean, pred, min(NEIGHBOURS, len(clean)))[1]
-    heights = np.einsum("mki,mki->mk", pred[:, None] - clean[near], units[near])
-    return np.asarray(np.abs(heights).min(1))
 
 
 def _unit_normals(normals: Any, count: int) -> NDArray[np.float64]:

@@ -16,7 +16,7 @@ from pdflow.mesh import TriangleMesh
 from pdflow.metrics.disks import FRACTIONS, ball_uniformity, uniformity
 from pdflow.metrics.matching import earth_movers, sq_earth_movers
 from pdflow.metrics.nearest import NearestDistances, nearest_distances
-from pdflow.metrics.planes import point_to_surface, sq_point_to_surface
+from pdflow.metrics.planes import PlaneDistances, plane_distances
 from pdflow.metrics.surface import (
     MeshDistances,
     mesh_distances,
@@ -44,6 +44,11 @@ class Shape:
     def nearest(self) -> NearestDistances:
         """Distances between the two clouds."""
         return nearest_distances(self.pred, self.clean)
+
+    @cached_property
+    def planes(self) -> PlaneDistances:
+        """Distances from the prediction to the tangent planes of the clean cloud."""
+        return plane_distances(self.pred, self.clean, self.normals)
 
     @cached_property
     def surface(self) -> MeshDistances:
@@ -89,8 +94,8 @@ METRICS: dict[str, Metric] = dict(
             needs_mesh=True,
         ),
         _single("rms", lambda s: s.surface.surface_rms, -2, needs_mesh=True),
-        _single("p2s", lambda s: point_to_surface(s.pred, s.clean, s.normals), -3),
-        _single("sq_p2s", lambda s: sq_point_to_surface(s.pred, s.clean, s.normals), -4),
+        _single("p2s", lambda s: s.planes.point_to_surface, -3),
+        _single("sq_p2s", lambda s: s.planes.sq_point_to_surface, -4),
         _single("emd", lambda s: earth_movers(s.pred, s.clean), -2),
         _single("sq_emd", lambda s: sq_earth_movers(s.pred, s.clean), -4),
         _by_fraction("uniformity", uniformity),
