@@ -578,6 +578,63 @@ def test_mesh_without_faces_or_with_wrong_ones(tmp_path: Path) -> None:
             read_mesh(write_text(tmp_path / "a.ply", text))
 
 
+def test_ragged_lists_need_their_points(tmp_path: Path) -> None:
+    lists = {"counts": np.array([1, 0], np.uint8), "values": np.array([7], np.int32)}
+    metadata = {"ply": {"vertices": 2, "ragged": {"r": lists}}}
+    path = tmp_path / "a.ply"
+
+    def write_one() -> None:
+        with open_writer(path, Header(2, {}, metadata)) as writer:
+            writer.write(PointCloud([[0, 0, 0]]))
+
+    with pytest.raises(PdflowError, match="1 points came where 2 have lists"):
+        write_one()
+    with open_writer(path, Header(2, {}, metadata)) as writer:
+        writer.write(PointCloud([[0, 0, 0]]))
+        writer.write(PointCloud([[1, 1, 1]]))
+    assert_same_tree(read(path).metadata["ply"]["ragged"], {"r": lists})
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_other_software_reads_a_header_that_was_filled_up(tmp_path: Path, format: str) -> None:
+    trimesh = pytest.importorskip("trimesh")
+    cloud = example_cloud()
+    del cloud.attributes["alpha"]
+    cloud.metadata["ply"] = {"format": format}
+    header = Header.of(cloud)
+    with open_writer(tmp_path / "a.ply", Header(None, header.fields, cloud.metadata)) as writer:
+        writer.write(cloud)
+    loaded = trimesh.load(tmp_path / "a.ply")
+    np.testing.assert_array_equal(loaded.vertices, cloud.points)
+    np.testing.assert_array_equal(loaded.colors[:, :3], cloud.attributes["colors"])
+
+
+def test_other_software_reads_our_meshes(tmp_path: Path) -> None:
+    igl = pytest.importorskip("igl")
+    rng = np.random.default_rng(0)
+    mesh = TriangleMesh(rng.normal(size=(50, 3)), rng.integers(0, 50, (80, 3)))
+    write_mesh(tmp_path / "a.ply", mesh)
+    vertices, faces = igl.read_triangle_mesh(str(tmp_path / "a.ply"))
+    np.testing.assert_array_equal(vertices, mesh.vertices)
+    np.testing.assert_array_equal(faces, mesh.faces)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", ["lamppost.pcd", "milk.pcd", "simple.laz", "simple.copc.laz"])
+@pytest.mark.parametrize("target", ["a.ply", "a.xyz"])
+def test_real_files_survive(tmp_path: Path, shared: Path, name: str, target: str) -> None:
+    source = shared / "data" / "real" / name
+    pytest.importorskip("lazrs" if source.suffix == ".laz" else "numpy")
+    cloud = read(source)
+    write(tmp_path / target, cloud)
+    through = read(tmp_path / target)
+    assert_same(through, cloud)
+    assert_same_tree({key: through.metadata[key] for key in cloud.metadata}, cloud.metadata)
+    write(tmp_path / f"back{source.suffix}", through)
+    back = read(tmp_path / f"back{source.suffix}")
+    assert_same(back, cloud)
+
+
 property_types = st.sampled_from(sorted(TYPES))
 words = st.text("abcxyz_", min_size=1, max_size=3)
 

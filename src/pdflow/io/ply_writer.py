@@ -78,7 +78,10 @@ class PlyWriter(Writer):
         """Write the other elements, correct the counts and close the file."""
         try:
             if self._ragged and self._count != self._vertices:
-                raise PdflowError("Lists of the vertices were announced for another point count.")
+                raise PdflowError(
+                    f"{self._count} points came where {self._vertices} have lists of their own: "
+                    "remove metadata['ply']['ragged'] or keep all points."
+                )
             held = self._tables_of(self._count)
             for name, (element, table) in self._tables.items():
                 if name in held:
