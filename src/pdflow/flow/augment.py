@@ -8,6 +8,8 @@ A_s samples eps (B, N, D_a), A_c looks at the neighbourhood, and A_t moves eps a
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import elu, logsigmoid
@@ -222,8 +224,7 @@ class Augmentation(nn.Module):
 
 def standard_normal_log_density(x: Tensor) -> Tensor:
     """log N(x; 0, I) summed over channels: (B, N, C) -> (B, N)."""
-    constant = torch.log(torch.tensor(2 * torch.pi, dtype=x.dtype, device=x.device))
-    return -0.5 * (x.square() + constant).sum(-1)
+    return -0.5 * (x.square() + math.log(2 * math.pi)).sum(-1)
 
 
 def gather_points(x: Tensor, neighbours: Tensor) -> Tensor:

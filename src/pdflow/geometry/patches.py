@@ -1,0 +1,129 @@
+"""Cover a cloud with patches, and bring each to the size and density a network knows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pdflow.geometry.arrays import FloatArray, IntArray
+from pdflow.geometry.farthest import farthest_point_sampling
+from pdflow.geometry.frame import Frame
+from pdflow.geometry.neighbors import ball_query, knn
+
+
+@dataclass(frozen=True)
+class Patches:
+    """Overlapping pieces of a cloud; every point is in at least one.
+
+    seeds         (P,) rows of the cloud that the patches are centred on
+    rows          (P, N) rows of the cloud, nearest to the seed first
+    sq_distances  (P, N) from the seed
+    """
+
+    seeds: IntArray
+    rows: IntArray
+    sq_distances: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.seeds)
+
+    @property
+    def radii(self) -> FloatArray:
+        """(P,): distance of the farthest point from its seed."""
+        return np.asarray(np.sqrt(self.sq_distances.max(axis=1)))
+
+
+def cover(points: FloatArray, size: int, overlap: float, radius: float | None = None) -> Patches:
+    """Patches of `size` points (fewer in a smaller cloud) around farthest-point seeds.
+
+    points   (M, 3)
+    overlap  patches a point is in on average; int(overlap M / size) seeds, as in the paper
+    radius   None grows patches by nearest neighbours; a number keeps them inside that ball
+             (supplement C.3), where places left over repeat the seed
+
+    Seeds that are farthest apart leave few points uncovered; each round adds patches around
+    uncovered points that are farthest apart, until none is left.
+    """
+    size = min(size, len(points))
+    count = min(len(points), max(1, int(overlap * len(points) / size)))
+    seeds = farthest_point_sampling(points, count)
+    rows, sq_distances = _grow(points, seeds, size, radius)
+    while True:
+        covered = np.zeros(len(points), dtype=bool)
+        covered[rows] = True
+        missed = np.flatnonzero(~covered)
+        if not len(missed):
+            return Patches(seeds, rows, sq_distances)
+        extra = missed[farthest_point_sampling(points[missed], -(-4 * len(missed) // size))]
+        more = _grow(points, extra, size, radius)
+        seeds = np.concatenate([seeds, extra])
+        rows = np.concatenate([rows, more[0]])
+        sq_distances = np.concatenate([sq_distances, more[1]])
+
+
+def _grow(
+    points: FloatArray, seeds: IntArray, size: int, radius: float | None
+) -> tuple[IntArray, FloatArray]:
+    """Rows and squared distances (P, size) around seeds (P,), each seed first."""
+    if radius is None:
+        sq_distances, rows = knn(points, points[seeds], size)
+    else:
+        rows, _ = ball_query(points, points[seeds], radius, size)
+        sq_distances = ((points[rows] - points[seeds][:, None]) ** 2).sum(axis=2)
+    # A patch full of copies of its seed may lack the seed itself.
+    lacking = ~(rows == seeds[:, None]).any(axis=1)
+    rows[lacking, 0] = seeds[lacking]
+    return rows, sq_distances
+
+
+@dataclass(frozen=True)
+class PatchFrames:
+    """For each patch, the map x -> (x - origin) / scale + offset into the network's frame.
+
+    origin (P, 3), scale (P,), offset (P, 3)
+    """
+
+    origin: FloatArray
+    scale: FloatArray
+    offset: FloatArray
+
+    def apply(self, points: FloatArray) -> FloatArray:
+        """Patches (P, N, 3) of the cloud's frame in the network's."""
+        return (points - self.origin[:, None]) / self.scale[:, None, None] + self.offset[:, None]
+
+    def undo(self, points: FloatArray) -> FloatArray:
+        """Patches (P, N, 3) of the network's frame in the cloud's."""
+        return (points - self.offset[:, None]) * self.scale[:, None, None] + self.origin[:, None]
+
+    def __getitem__(self, part: slice) -> PatchFrames:
+        return PatchFrames(self.origin[part], self.scale[part], self.offset[part])
+
+
+def patch_frames(
+    points: FloatArray,
+    patches: Patches,
+    sphere: Frame,
+    known_radii: tuple[float, float],
+    trained_size: int,
+    centred: bool,
+) -> PatchFrames:
+    """Frames in which every patch looks like those a network was trained on.
+
+    points        (M, 3) the cloud
+    sphere        its unit-sphere frame
+    known_radii   radii of training patches in the unit sphere: a patch inside this range keeps
+                  the cloud's scale, any other is scaled to the nearer end, so that density is
+                  always one the network knows
+    trained_size  points of a training patch; a smaller patch counts as if it were filled up
+    centred       whether training patches had their seed at the origin; otherwise the seed
+                  stays where the unit sphere has it
+
+    The map moves and scales with the cloud, so denoising does too.
+    """
+    origin = points[patches.seeds]
+    radii = patches.radii * np.sqrt(trained_size / patches.rows.shape[1])
+    wanted = np.clip(radii / sphere.scale, *known_radii)
+    scale = np.where(radii > 0, radii / wanted, sphere.scale)
+    offset = np.zeros_like(origin) if centred else sphere.apply(origin)
+    return PatchFrames(origin, scale, offset)
