@@ -1,0 +1,47 @@
+import numpy as np
+import pytest
+
+from pdflow.geometry.kdtree import build_tree, leaf_range
+
+
+def clouds() -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return {
+        "one": np.ones((1, 3)),
+        "cube": rng.random((1001, 3)),
+        "sorted": np.outer(np.arange(777.0), [1.0, 0.0, -1.0]),
+        "two sites": rng.integers(0, 2, (900, 1)) * np.ones((1, 3)),
+        "all equal": np.zeros((640, 3)),
+        "one far away": np.concatenate([np.zeros((500, 3)), [[1e9, 0, 0]]]),
+    }
+
+
+@pytest.mark.parametrize("name", clouds())
+@pytest.mark.parametrize("leaf_size", [1, 7, 64])
+def test_leaves_are_full_ordered_and_tightly_boxed(name: str, leaf_size: int) -> None:
+    points = clouds()[name]
+    tree = build_tree(points, leaf_size)
+    leaves = 1 << tree.depth
+    assert sorted(tree.order) == list(range(len(points)))
+    assert np.array_equal(tree.xyz, points[tree.order].T)
+    end = 0
+    for leaf in range(leaves, 2 * leaves):
+        first, last = leaf_range(tree, leaf)
+        assert first == end
+        assert len(points) // leaves <= last - first <= leaf_size
+        rows = tree.order[first:last]
+        assert (np.diff(rows) > 0).all()
+        assert np.array_equal(tree.low[:, leaf], points[rows].min(0))
+        assert np.array_equal(tree.high[:, leaf], points[rows].max(0))
+        end = last
+    assert end == len(points)
+    for node in range(1, leaves):
+        assert np.array_equal(tree.low[:, node], tree.low[:, 2 * node : 2 * node + 2].min(1))
+        assert np.array_equal(tree.high[:, node], tree.high[:, 2 * node : 2 * node + 2].max(1))
+
+
+def test_siblings_are_split_at_the_median_of_the_longest_side() -> None:
+    points = np.random.default_rng(1).random((1000, 3)) * [1, 5, 2]
+    tree = build_tree(points, 64)
+    assert tree.high[1, 2] <= tree.low[1, 3]
+    assert tree.low[1, 3] == np.sort(points[:, 1])[500]
