@@ -39,7 +39,10 @@ class KdTree(NamedTuple):
 
 
 def build_tree(points: FloatArray, leaf_size: int) -> KdTree:
-    """The tree of `points` (M, 3), M > 0, with at most `leaf_size` points in a leaf."""
+    """The tree of `points` (M, 3), M > 0.
+
+    leaf_size  points in a leaf at most, 2 or more; no leaf is less than half full
+    """
     depth = 0
     while leaf_size << depth < len(points):
         depth += 1
