@@ -13,19 +13,20 @@ from __future__ import annotations
 
 import os
 import tempfile
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pdflow.cloud import PointCloud
-from pdflow.errors import LossWarning, PdflowError
+from pdflow.errors import PdflowError
+from pdflow.io.columns import warn_of_losses
+from pdflow.io.damage import Damage
 from pdflow.io.las_check import check_points
-from pdflow.io.las_codec import Damage, PointSink, add_laszip_vlr, open_points
-from pdflow.io.las_frame import Frame, choose_frame
+from pdflow.io.las_codec import PointSink, add_laszip_vlr, open_points
+from pdflow.io.las_frame import Frame, bounding_box, choose_frame
 from pdflow.io.las_header import LasHeader, read_header, write_evlrs, write_header
 from pdflow.io.las_layout import record_dtype, standard_dimensions
 from pdflow.io.las_metadata import by_pdflow, kept_header, make_header, read_metadata
@@ -64,8 +65,9 @@ class LasReader(Reader):
             for start in range(0, self._las.count, size):
                 with Damage(self._path, f"the points from {start} on are damaged"):
                     records = read(min(size, self._las.count - start))
+                axes = [frame.to_coordinates(records[n], axis) for axis, n in enumerate("XYZ")]
                 yield PointCloud(
-                    frame.to_points(_stacked(records)),
+                    np.stack(axes, axis=1),
                     {c.name: c.get(records) for c in self._plan.columns},
                     self.header.metadata,
                 )
@@ -90,7 +92,7 @@ class LasWriter(Writer):
         """Append points."""
         if not len(chunk):
             return
-        box = chunk.bounds
+        box = bounding_box(chunk.points)
         if not np.isfinite(box).all():
             raise PdflowError(
                 "LAS cannot hold NaN or infinite coordinates: add --drop-nonfinite to leave "
@@ -109,8 +111,7 @@ class LasWriter(Writer):
         if self._target is None:
             self._target = self._begin(np.zeros((2, 3)), None, growing=False)
         self._target.complete()
-        if self._lost:
-            warnings.warn(f"LAS cannot hold {'; '.join(self._lost)}.", LossWarning, stacklevel=2)
+        warn_of_losses("LAS", self._lost)
 
     def abort(self) -> None:
         """Close the file without completing it."""
@@ -134,8 +135,8 @@ class LasWriter(Writer):
             frame = Frame(kept.scales, kept.offsets).widened(box)
             if not np.array_equal(frame.scales, kept.scales):
                 self._lost.append(
-                    f"scales {kept.scales.tolist()} this far from the offsets of the file they "
-                    f"come from (now {frame.scales.tolist()})"
+                    f"the scales {kept.scales.tolist()} of its file this far from the offsets "
+                    f"(they are now {frame.scales.tolist()})"
                 )
         header.scales, header.offsets = frame.scales, frame.offsets
         return _Target(self._path, header, plan)
@@ -185,14 +186,14 @@ class _Target:
     def append(self, chunk: PointCloud) -> None:
         """Write points that fit."""
         records = np.zeros(len(chunk), self.plan.dtype)
-        integers = self._frame.to_integers(chunk.points)
         for axis, name in enumerate("XYZ"):
-            records[name] = integers[:, axis]
+            integers = self._frame.to_integers(chunk.points[:, axis], axis)
+            records[name] = integers
+            self._low[axis] = min(self._low[axis], integers.min())
+            self._high[axis] = max(self._high[axis], integers.max())
         for column in self.plan.columns:
             column.set(records, chunk.attributes[column.name])
         self._sink.write(records)
-        self._low = np.minimum(self._low, integers.min(0))
-        self._high = np.maximum(self._high, integers.max(0))
         self.header.count += len(chunk)
         returns = standard_dimensions(self.plan.point_format)["return_number"].get(records)
         by_return = np.bincount(returns, minlength=16)[1:].astype(np.uint64)
@@ -203,8 +204,9 @@ class _Target:
         with self.file:
             self._sink.finish()
             if self.header.count:
-                self.header.low = self._frame.to_points(self._low)
-                self.header.high = self._frame.to_points(self._high)
+                corners = np.stack([self._low, self._high])
+                box = np.sort(corners * self._frame.scales + self._frame.offsets, axis=0)
+                self.header.low, self.header.high = box
             write_evlrs(self.file, self.header)
             write_header(self.file, self.header)
 
@@ -228,7 +230,3 @@ def _too_large(plan: Plan, chunk: PointCloud) -> frozenset[str]:
         and (bits := column.dimensions[0].bits)
         and int(chunk.attributes[column.name].max()) >= 1 << bits
     )
-
-
-def _stacked(records: NDArray[Any]) -> NDArray[np.int32]:
-    return np.stack([records[name] for name in "XYZ"], axis=1)

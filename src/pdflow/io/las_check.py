@@ -14,7 +14,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from pdflow.errors import PdflowError
-from pdflow.io.las_codec import LARGE_CHUNK, Damage, laszip_vlr, lazrs_module, new_decoder
+from pdflow.io.damage import Damage
+from pdflow.io.las_codec import LARGE_CHUNK, laszip_vlr, lazrs_module, new_decoder
 from pdflow.io.las_header import LasHeader
 
 _SLACK = 8

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
-from types import ModuleType, TracebackType
+from types import ModuleType
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -22,26 +21,6 @@ LARGE_CHUNK = 1_000_000
 """Compressed chunks of more points than this are never held as a whole."""
 
 _LONG_RUN = 128
-
-
-class Damage(AbstractContextManager[None]):
-    """Turns whatever goes wrong inside into one sentence about `path`.
-
-    lazrs reports damage by several exceptions, one of them outside `Exception` (a Rust panic).
-    """
-
-    def __init__(self, path: Any, what: str) -> None:
-        self._path, self._what = path, what
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        tb: TracebackType | None,
-    ) -> None:
-        if error is None or isinstance(error, (PdflowError, KeyboardInterrupt, SystemExit)):
-            return
-        raise PdflowError(f"{self._path}: {self._what} ({error}).") from error
 
 
 def lazrs_module(purpose: str) -> ModuleType:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +21,14 @@ class Frame:
     scales: NDArray[np.float64]
     offsets: NDArray[np.float64]
 
-    def to_integers(self, points: NDArray[np.float64]) -> NDArray[np.int32]:
-        """(M, 3) integers of points (M, 3) that fit."""
-        return np.rint((points - self.offsets) / self.scales).astype(np.int32)
+    def to_integers(self, values: NDArray[np.float64], axis: int) -> NDArray[np.int32]:
+        """(M,) integers of coordinates (M,) along one axis, which fit."""
+        scaled = (values - self.offsets[axis]) / self.scales[axis]
+        return np.rint(scaled, out=scaled).astype(np.int32)
 
-    def to_points(self, integers: NDArray[np.int32]) -> NDArray[np.float64]:
-        """(M, 3) points of integers (M, 3)."""
-        return integers * self.scales + self.offsets
+    def to_coordinates(self, integers: NDArray[Any], axis: int) -> NDArray[np.float64]:
+        """(M,) coordinates of integers (M,) along one axis."""
+        return np.asarray(integers * self.scales[axis] + self.offsets[axis])
 
     def fits(self, box: NDArray[np.float64]) -> bool:
         """Whether all coordinates in a box (2, 3) have an integer."""
@@ -61,3 +63,8 @@ def choose_frame(box: NDArray[np.float64], growing: bool) -> Frame:
         if frame.fits(box):
             return frame
     return frame.widened(box)
+
+
+def bounding_box(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(2, 3): smallest and largest coordinate; column by column, which numpy does faster."""
+    return np.array([[c.min() for c in points.T], [c.max() for c in points.T]])

@@ -14,6 +14,7 @@ import numpy as np
 
 from pdflow import __version__
 from pdflow.errors import PdflowError
+from pdflow.io.comments import decode_comments, encode_comments
 from pdflow.io.las_crs import CRS_RECORDS, is_wkt, read_crs, wkt_vlr
 from pdflow.io.las_header import (
     EXTRA_BYTES_VLR,
@@ -26,7 +27,6 @@ from pdflow.io.las_header import (
     Vlr,
 )
 from pdflow.io.las_plan import Plan, noted_columns
-from pdflow.io.metadata import decode_metadata, encode_metadata
 
 METADATA_VLR = ("pdflow", 1)
 ATTRIBUTES_VLR = ("pdflow", 2)
@@ -43,8 +43,7 @@ def read_metadata(header: LasHeader) -> tuple[dict[str, Any], list[dict[str, Any
     said: dict[tuple[str | bytes, int], dict[str, Any]] = {}
     for record in header.vlrs + header.evlrs:
         if record.key in ours:
-            lines = record.data.decode("utf-8", "replace").split("\n")
-            said[record.key] = decode_metadata(lines)[0]
+            said[record.key] = decode_comments(record.data.decode(errors="replace").split("\n"))
     kept = replace(
         header,
         vlrs=[v for v in header.vlrs if v.key not in (*ours, LASZIP_VLR)],
@@ -86,12 +85,12 @@ def make_header(metadata: dict[str, Any], plan: Plan, many: bool) -> tuple[LasHe
     _describe_extra_bytes(header, plan)
     own = {k: v for k, v in metadata.items() if k not in ("las", "crs")}
     own.update(_write_crs(header, metadata.get("crs")))
-    lines, lost = _encoded(own)
+    lines, lost = encode_comments(own)
     if lines:
         header.vlrs.append(Vlr(*METADATA_VLR, "metadata", "\n".join(lines).encode()))
     notes = noted_columns(plan, by_pdflow(header))
     if notes is not None:
-        text = "\n".join(encode_metadata({"attributes": notes}))
+        text = "\n".join(encode_comments({"attributes": notes})[0])
         header.vlrs.append(Vlr(*ATTRIBUTES_VLR, "attributes", text.encode()))
     header.evlrs += [v for v in header.vlrs if len(v.data) > LARGEST_VLR]
     header.vlrs = [v for v in header.vlrs if len(v.data) <= LARGEST_VLR]
@@ -135,18 +134,3 @@ def _write_crs(header: LasHeader, crs: Any) -> dict[str, Any]:
     header.global_encoding |= WKT_BIT
     header.minor = max(header.minor, 4)
     return {}
-
-
-def _encoded(metadata: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """Metadata as lines, and the names of entries that no line can hold."""
-    lines, lost = [], []
-    for key, value in metadata.items():
-        try:
-            line = encode_metadata({key: value})
-        except (TypeError, ValueError):
-            line = []
-        if key in decode_metadata(line)[0]:
-            lines += line
-        else:
-            lost.append(f"metadata {key!r}")
-    return lines, lost

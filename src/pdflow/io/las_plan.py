@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pdflow.io.exact import always_exact
 from pdflow.io.las_header import EXTRA_BYTES_VLR, LARGEST_VLR, LasHeader
 from pdflow.io.las_layout import (
     COLORS,
@@ -170,7 +171,7 @@ def _standard_home(
     dimension = standard.get(name)
     if dimension is None or name in ("X", "Y", "Z", *COLORS) or spec.width:
         return None
-    return (dimension,) if np.can_cast(spec.dtype, dimension.dtype, "safe") else None
+    return (dimension,) if always_exact(spec.dtype, dimension.dtype) else None
 
 
 def _place_extra(

@@ -35,8 +35,8 @@ def plain_type(dtype: np.dtype[Any]) -> tuple[np.dtype[Any], int] | None:
 def to_plain(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Columns (M, C) of the plain type of `dtype` for values (M,) or (M, W)."""
     plain, _ = plain_type(dtype) or (dtype, 1)
-    flat = np.ascontiguousarray(values.reshape(len(values), -1), dtype.newbyteorder("<"))
-    return flat.view(plain)
+    columns = values[:, None] if values.ndim == 1 else values
+    return np.ascontiguousarray(columns, dtype.newbyteorder("<")).view(plain)
 
 
 def from_plain(columns: NDArray[Any], dtype: np.dtype[Any], width: int) -> NDArray[Any]:

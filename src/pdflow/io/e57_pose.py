@@ -1,0 +1,65 @@
+"""The pose of a scan: from the scanner's frame to the common frame of the file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Pose:
+    """common = rotation @ local + translation; (3, 3) and (3,)."""
+
+    rotation: NDArray[np.float64]
+    translation: NDArray[np.float64]
+
+    @staticmethod
+    def of(scan: dict[str, Any]) -> Pose:
+        """The pose in a scan's metadata; the identity where there is none.
+
+        >>> Pose.of({"pose": {"translation": {"x": 1.0, "y": 2.0, "z": 3.0}}}).translation
+        array([1., 2., 3.])
+        """
+        pose = scan.get("pose", {})
+        turn, shift = pose.get("rotation", {}), pose.get("translation", {})
+        w, x, y, z = np.array([turn.get(k, k == "w") for k in "wxyz"], np.float64)
+        size = w * w + x * x + y * y + z * z
+        # The rotation matrix of a quaternion of any length but zero.
+        doubled = np.array(
+            [
+                [-y * y - z * z, x * y - w * z, x * z + w * y],
+                [x * y + w * z, -x * x - z * z, y * z - w * x],
+                [x * z - w * y, y * z + w * x, -x * x - y * y],
+            ]
+        )
+        rotation = np.eye(3) + 2 / size * doubled if size else np.full((3, 3), np.nan)
+        return Pose(rotation, np.array([shift.get(k, 0.0) for k in "xyz"], np.float64))
+
+    @property
+    def valid(self) -> bool:
+        """Whether it is made of numbers."""
+        return bool(np.isfinite(self.rotation).all() and np.isfinite(self.translation).all())
+
+    @property
+    def turns(self) -> bool:
+        """Whether it rotates at all; if not, coordinates are left alone to the last bit."""
+        return not np.array_equal(self.rotation, np.eye(3))
+
+    def to_common(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Points (M, 3) of the scanner's frame in the common frame."""
+        return self.turned(points) + self.translation
+
+    def to_local(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Points (M, 3) of the common frame in the scanner's frame."""
+        return self.turned_back(points - self.translation)
+
+    def turned(self, vectors: NDArray[Any]) -> NDArray[Any]:
+        """Vectors (M, 3) of the scanner's frame in the common frame, of the same type."""
+        return (vectors @ self.rotation.T).astype(vectors.dtype) if self.turns else vectors
+
+    def turned_back(self, vectors: NDArray[Any]) -> NDArray[Any]:
+        """Vectors (M, 3) of the common frame in the scanner's frame, of the same type."""
+        return (vectors @ self.rotation).astype(vectors.dtype) if self.turns else vectors

@@ -1,0 +1,377 @@
+"""E57: scans with poses, judged by pye57; every field and every word of the header comes back."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pye57
+import pytest
+from pye57 import libe57
+from pyquaternion import Quaternion
+
+from pdflow import PointCloud
+from pdflow.errors import LossWarning, MissingExtraError, PdflowError
+from pdflow.io import drop_nonfinite, read, write
+
+WKT = 'PROJCS["UTM zone 32N",GEOGCS["ETRS89"],UNIT["metre",1],AUTHORITY["EPSG","25832"]]'
+Fields = dict[str, tuple[Any, np.ndarray]]
+
+
+def single(file: Any) -> Any:
+    return libe57.FloatNode(file, 0.0, libe57.E57_SINGLE)
+
+
+def double(file: Any) -> Any:
+    return libe57.FloatNode(file)
+
+
+def integer(low: int, high: int) -> Any:
+    return lambda file: libe57.IntegerNode(file, low, low, high)
+
+
+def make_file(path: Path, scans: list[tuple[dict[str, Any], Fields]], crs: str = "") -> None:
+    """A file by the library alone: per scan its header (nested dicts) and its point fields."""
+    file = libe57.ImageFile(str(path), "w")
+    file.extensionsAdd("", libe57.E57_V1_0_URI)
+    file.extensionsAdd("nor", "http://www.libe57.org/E57_NOR_surface_normals.txt")
+    file.extensionsAdd("ext", "http://example.com/ext")
+    root = file.root()
+    fill(file, root, {"guid": "{file}", "coordinateMetadata": crs, "ext:owner": "someone"})
+    fill(file, root, {"creationDateTime": {"dateTimeValue": 1.25, "isAtomicClockReferenced": 1}})
+    data3d = libe57.VectorNode(file, True)
+    root.set("data3D", data3d)
+    images = libe57.VectorNode(file, True)
+    root.set("images2D", images)
+    picture = libe57.StructureNode(file)
+    images.append(picture)
+    fill(file, picture, {"guid": "{picture}", "name": "north"})
+    blob = libe57.BlobNode(file, 4)
+    picture.set("jpegImage", blob)
+    blob.write(np.frombuffer(b"\1\2\3\4", np.uint8).copy(), 0, 4)
+    for header, fields in scans:
+        scan = libe57.StructureNode(file)
+        data3d.append(scan)
+        fill(file, scan, header)
+        prototype, buffers = libe57.StructureNode(file), libe57.VectorSourceDestBuffer()
+        count = len(next(iter(fields.values()))[1])
+        for name, (node, values) in fields.items():
+            prototype.set(name, node(file))
+            buffers.append(libe57.SourceDestBuffer(file, name, values, count, True, True))
+        codecs = libe57.VectorNode(file, True)
+        points = libe57.CompressedVectorNode(file, prototype, codecs)
+        scan.set("points", points)
+        writer = points.writer(buffers)
+        writer.write(count)
+        writer.close()
+    file.close()
+
+
+def fill(file: Any, node: Any, values: dict[str, Any]) -> None:
+    kinds = {str: libe57.StringNode, int: libe57.IntegerNode, float: libe57.FloatNode}
+    for name, value in values.items():
+        if isinstance(value, dict):
+            below = libe57.StructureNode(file)
+            node.set(name, below)
+            fill(file, below, value)
+        else:
+            node.set(name, kinds[type(value)](file, value))
+
+
+def pose(rotation: Quaternion, translation: Any) -> dict[str, Any]:
+    return {
+        "rotation": dict(zip("wxyz", map(float, rotation.elements), strict=True)),
+        "translation": dict(zip("xyz", map(float, translation), strict=True)),
+    }
+
+
+def positions(local: np.ndarray) -> Fields:
+    names = ("cartesianX", "cartesianY", "cartesianZ")
+    return {name: (double, local[:, i].copy()) for i, name in enumerate(names)}
+
+
+TURNS = [Quaternion(axis=[1, 2, 3], degrees=40), Quaternion(axis=[0, -1, 1], degrees=200)]
+SHIFTS = [np.array([4e5, 5.5e6, 120.0]), np.array([4e5 - 3.0, 5.5e6 + 0.5, 2.0])]
+
+
+@pytest.fixture
+def two_scans(tmp_path: Path) -> tuple[Path, list[np.ndarray]]:
+    """A file of two scans with poses, headers and different fields; and their local points."""
+    rng = np.random.default_rng(0)
+    local = [rng.normal(size=(50, 3)) * 10, rng.normal(size=(30, 3))]
+    headers = [
+        {
+            "guid": f"{{scan {i}}}",
+            "name": f"station {i}",
+            "description": "über dem Tor",
+            "sensorVendor": "maker",
+            "temperature": 21.5,
+            "pose": pose(TURNS[i], SHIFTS[i]),
+            "acquisitionStart": {"dateTimeValue": 1e9 + i, "isAtomicClockReferenced": 0},
+            "intensityLimits": {"intensityMinimum": 0, "intensityMaximum": 4095},
+            "ext:flag": i,
+        }
+        for i in range(2)
+    ]
+    normals = np.eye(3)[rng.integers(0, 3, 50)].astype(np.float32)
+    first: Fields = {
+        **positions(local[0]),
+        "intensity": (integer(0, 4095), rng.integers(0, 4096, 50).astype(np.uint16)),
+        "rowIndex": (integer(0, 100_000), np.arange(50, dtype=np.longlong)),
+        "timeStamp": (double, rng.normal(size=50)),
+        "ext:quality": (single, rng.normal(size=50).astype(np.float32)),
+        **{
+            f"color{c}": (integer(0, 255), rng.integers(0, 256, 50).astype(np.uint8))
+            for c in ("Red", "Green", "Blue")
+        },
+        **{f"nor:normal{a}": (single, normals[:, i].copy()) for i, a in enumerate("XYZ")},
+    }
+    second: Fields = {
+        **positions(local[1]),
+        "intensity": (integer(0, 4095), rng.integers(0, 4096, 30).astype(np.uint16)),
+    }
+    path = tmp_path / "two.e57"
+    make_file(path, [(headers[0], first), (headers[1], second)], WKT)
+    return path, local
+
+
+def test_scans_are_in_the_common_frame(two_scans: tuple[Path, list[np.ndarray]]) -> None:
+    path, local = two_scans
+    cloud = read(path)
+    expected = [
+        p @ turn.rotation_matrix.T + shift
+        for p, turn, shift in zip(local, TURNS, SHIFTS, strict=True)
+    ]
+    np.testing.assert_allclose(cloud.points, np.concatenate(expected), rtol=0, atol=2e-9)
+    assert cloud.attributes["scan"].tolist() == [0] * 50 + [1] * 30
+    with pye57.E57(str(path)) as judge:
+        theirs = judge.read_scan(0, ignore_missing_fields=True)
+    np.testing.assert_allclose(cloud.points[:50, 1], theirs["cartesianY"], rtol=0, atol=2e-9)
+
+
+def test_fields_and_header(two_scans: tuple[Path, list[np.ndarray]]) -> None:
+    cloud = read(two_scans[0])
+    types = {name: (v.dtype.name, v.shape[1:]) for name, v in cloud.attributes.items()}
+    assert types == {
+        "intensity": ("uint16", ()),
+        "rowIndex": ("uint32", ()),
+        "timeStamp": ("float64", ()),
+        "ext:quality": ("float32", ()),
+        "colors": ("uint8", (3,)),
+        "normals": ("float32", (3,)),
+        "scan": ("int32", ()),
+    }
+    e57 = cloud.metadata["e57"]
+    assert cloud.metadata["crs"] == WKT
+    assert (e57["guid"], e57["ext:owner"]) == ("{file}", "someone")
+    assert e57["creationDateTime"]["dateTimeValue"] == 1.25
+    assert e57["images2D"][0]["jpegImage"] == b"\1\2\3\4"
+    first, second = e57["scans"]
+    assert (first["name"], second["guid"]) == ("station 0", "{scan 1}")
+    assert first["pose"] == pose(TURNS[0], SHIFTS[0])
+    assert first["acquisitionStart"]["dateTimeValue"] == 1e9
+    assert first["intensityLimits"]["intensityMaximum"] == 4095
+    assert "timeStamp" in second["pdflow:absent"]
+    assert np.isnan(cloud.attributes["timeStamp"][50:]).all()
+    assert not cloud.attributes["colors"][50:].any()
+
+
+def test_normals_turn_with_their_scan(two_scans: tuple[Path, list[np.ndarray]]) -> None:
+    normals = read(two_scans[0]).attributes["normals"][:50]
+    back = normals @ TURNS[0].rotation_matrix
+    np.testing.assert_allclose(np.abs(back).max(1), 1, atol=1e-6)
+
+
+@pytest.mark.parametrize("between", ["e57", "npz", "laz"])
+def test_several_scans_survive(
+    two_scans: tuple[Path, list[np.ndarray]], tmp_path: Path, between: str
+) -> None:
+    cloud = read(two_scans[0])
+    step, target = tmp_path / f"step.{between}", tmp_path / "end.e57"
+    write(step, cloud)
+    write(target, read(step))
+    again = read(target)
+    again.metadata.pop("las", None)
+    np.testing.assert_allclose(again.points, cloud.points, rtol=0, atol=1e-4)
+    if between != "laz":
+        np.testing.assert_allclose(again.points, cloud.points, rtol=0, atol=4e-9)
+    assert again.metadata == cloud.metadata
+    assert set(again.attributes) == set(cloud.attributes)
+    for name, values in cloud.attributes.items():
+        assert again.attributes[name].dtype == values.dtype
+        np.testing.assert_allclose(again.attributes[name], values, rtol=1e-6, atol=1e-6)
+    with pye57.E57(str(target)) as judge:
+        header = judge.get_header(1)
+        assert header.node["name"].value() == "station 1"
+        assert header.point_fields == ["cartesianX", "cartesianY", "cartesianZ", "intensity"]
+        np.testing.assert_allclose(header.translation, SHIFTS[1])
+        raw = judge.read_scan_raw(1)
+    np.testing.assert_allclose(raw["cartesianZ"], two_scans[1][1][:, 2], atol=2e-4)
+
+
+def test_points_of_one_scan_can_go(
+    two_scans: tuple[Path, list[np.ndarray]], tmp_path: Path
+) -> None:
+    cloud = read(two_scans[0])
+    write(tmp_path / "a.e57", cloud[50:])
+    again = read(tmp_path / "a.e57")
+    assert again.attributes["scan"].tolist() == [1] * 30
+    assert [s["name"] for s in again.metadata["e57"]["scans"]] == ["station 0", "station 1"]
+    np.testing.assert_allclose(again.points, cloud.points[50:], rtol=0, atol=1e-9)
+
+
+def test_scans_that_nothing_tells_apart(
+    two_scans: tuple[Path, list[np.ndarray]], tmp_path: Path
+) -> None:
+    cloud = read(two_scans[0])
+    del cloud.attributes["scan"]
+    with pytest.warns(LossWarning, match=r"e57\.scans"):
+        write(tmp_path / "a.e57", cloud)
+    np.testing.assert_array_equal(read(tmp_path / "a.e57").points, cloud.points)
+
+
+def test_cloud_from_elsewhere_is_one_scan(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    cloud = PointCloud(
+        rng.normal(size=(20, 3)) + np.array([5e6, 0, 0]),
+        {
+            "colors": rng.integers(0, 256, (20, 3)).astype(np.uint8),
+            "intensity": rng.random(20).astype(np.float32),
+            "scan": rng.integers(0, 3, 20).astype(np.int32),
+            "big": rng.integers(0, 2**64, 20, np.uint64),
+            "flag": rng.random(20) < 0.5,
+            "wide": rng.normal(size=(20, 5)),
+            "half": rng.normal(size=20).astype(np.float16),
+        },
+        {"comments": ["a", "ü"], "crs": "EPSG:25832", "las": {"blob": b"\0\xff"}},
+    )
+    write(tmp_path / "a.e57", cloud)
+    again = read(tmp_path / "a.e57")
+    np.testing.assert_array_equal(again.points, cloud.points)
+    for name, values in cloud.attributes.items():
+        assert again.attributes[name].dtype == values.dtype, name
+        np.testing.assert_array_equal(again.attributes[name], values, err_msg=name)
+    assert {k: v for k, v in again.metadata.items() if k != "e57"} == cloud.metadata
+    with pye57.E57(str(tmp_path / "a.e57")) as judge:
+        assert judge.scan_count == 1
+        theirs = judge.read_scan_raw(0, ignore_unsupported_fields=True)
+    np.testing.assert_array_equal(theirs["cartesianX"], cloud.points[:, 0])
+    np.testing.assert_array_equal(theirs["colorGreen"], cloud.attributes["colors"][:, 1])
+    write(tmp_path / "b.e57", cloud)
+    assert (tmp_path / "a.e57").read_bytes() == (tmp_path / "b.e57").read_bytes()
+
+
+def test_what_is_left_out_is_named_once(tmp_path: Path) -> None:
+    cloud = PointCloud(
+        np.eye(3),
+        {"text": np.array(["a", "b", "c"]), "kept": np.arange(3)},
+        {"open": {1}, "e57": {"scans": [{"name": "a\x01b", "temperature": np.nan}]}},
+    )
+    with pytest.warns(LossWarning) as caught:
+        write(tmp_path / "a.e57", cloud)
+    assert len(caught) == 1
+    for name in ("text", "open", "e57.scans[0].name", "e57.scans[0].temperature"):
+        assert repr(name) in str(caught[0].message)
+    assert set(read(tmp_path / "a.e57").attributes) == {"kept"}
+
+
+def test_spherical_scan_becomes_cartesian(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    distance, azimuth = rng.uniform(1, 9, 40), rng.uniform(-3, 3, 40)
+    elevation = rng.uniform(-1.5, 1.5, 40)
+    state = np.zeros(40, np.uint8)
+    state[:3] = [2, 2, 1]
+    fields: Fields = {
+        "sphericalRange": (double, distance),
+        "sphericalAzimuth": (double, azimuth),
+        "sphericalElevation": (double, elevation),
+        "sphericalInvalidState": (integer(0, 2), state),
+    }
+    make_file(tmp_path / "a.e57", [({"guid": "s", "pose": pose(TURNS[1], SHIFTS[1])}, fields)])
+    cloud = read(tmp_path / "a.e57")
+    local = pye57.utils.convert_spherical_to_cartesian(np.stack([distance, azimuth, elevation], 1))
+    expected = local @ TURNS[1].rotation_matrix.T + SHIFTS[1]
+    np.testing.assert_allclose(cloud.points[3:], expected[3:], atol=2e-9)
+    assert np.isnan(cloud.points[:3]).all()
+    assert cloud.attributes["cartesianInvalidState"].tolist() == state.tolist()
+    toward = cloud.attributes["direction"]
+    np.testing.assert_allclose(toward[2], expected[2] - SHIFTS[1], atol=2e-9)
+
+    write(tmp_path / "b.e57", cloud)
+    again = read(tmp_path / "b.e57")
+    np.testing.assert_allclose(again.points, cloud.points, rtol=0, atol=4e-9)
+    np.testing.assert_allclose(again.attributes["direction"], toward, atol=1e-12)
+    good, dropped = drop_nonfinite(again)
+    assert dropped == 3
+    write(tmp_path / "c.e57", good)
+    assert set(read(tmp_path / "c.e57").attributes) == {"cartesianInvalidState"}
+
+
+def test_scaled_integers(tmp_path: Path) -> None:
+    values = np.arange(-5, 5) * 0.001 + 2.0
+
+    def scaled(file: Any) -> Any:
+        return libe57.ScaledIntegerNode(file, 0, -(10**6), 10**6, 0.001, 2.0)
+
+    names = ("cartesianX", "cartesianY", "cartesianZ", "intensity")
+    make_file(tmp_path / "a.e57", [({"guid": "s"}, dict.fromkeys(names, (scaled, values)))])
+    cloud = read(tmp_path / "a.e57")
+    np.testing.assert_allclose(cloud.points, np.stack([values] * 3, 1), atol=1e-12)
+    write(tmp_path / "b.e57", cloud)
+    again = read(tmp_path / "b.e57")
+    np.testing.assert_array_equal(again.points, cloud.points)
+    np.testing.assert_array_equal(again.attributes["intensity"], cloud.attributes["intensity"])
+
+
+@pytest.mark.parametrize(
+    "e57",
+    [7, {"scans": [1]}, {"scans": 3}, {"extensions": {"a": 1}}, {"scans": [{"pose": "x"}]}],
+)
+def test_malformed_metadata_is_one_sentence(tmp_path: Path, e57: Any) -> None:
+    with pytest.raises(PdflowError, match=r"metadata\['e57'\]"):
+        write(tmp_path / "a.e57", PointCloud(np.eye(3), metadata={"e57": e57}))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_pose_that_is_none(tmp_path: Path) -> None:
+    header = {"guid": "s", "pose": pose(TURNS[0], SHIFTS[0])}
+    header["pose"]["rotation"] = dict.fromkeys("wxyz", 0.0)
+    make_file(tmp_path / "a.e57", [(header, positions(np.eye(3)))])
+    with pytest.raises(PdflowError, match=r"a\.e57: the pose of scan 0"):
+        read(tmp_path / "a.e57")
+
+
+def test_damaged_files(two_scans: tuple[Path, list[np.ndarray]], tmp_path: Path) -> None:
+    data = two_scans[0].read_bytes()
+    path = tmp_path / "a.e57"
+    for end in (1, 47, 48, 500, len(data) // 2, len(data) - 1):
+        path.write_bytes(data[:end])
+        with pytest.raises(PdflowError, match=r"a\.e57") as caught:
+            read(path)
+        assert "\n" not in str(caught.value)
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        changed = bytearray(data)
+        changed[rng.integers(0, len(data))] ^= int(rng.integers(1, 256))
+        path.write_bytes(changed)
+        with pytest.raises(PdflowError, match=r"a\.e57"):
+            read(path)
+
+
+def test_no_scans(tmp_path: Path) -> None:
+    make_file(tmp_path / "a.e57", [])
+    with pytest.raises(PdflowError, match="no scans"):
+        read(tmp_path / "a.e57")
+
+
+def test_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_file(tmp_path / "a.e57", [({"guid": "s"}, positions(np.eye(3)))])
+    cloud = read(tmp_path / "a.e57")
+    monkeypatch.setitem(sys.modules, "pye57", None)
+    with pytest.raises(MissingExtraError, match=r"Reading E57 .*pdflow\[e57\]"):
+        read(tmp_path / "a.e57")
+    with pytest.raises(MissingExtraError, match=r"Writing E57 .*pdflow\[e57\]"):
+        write(tmp_path / "b.e57", cloud)
+    assert [p.name for p in tmp_path.iterdir()] == ["a.e57"]
