@@ -2,9 +2,27 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from scipy.spatial import cKDTree
 from torch import Tensor
+
+from pdflow.kernels import runs_triton
+
+_FUSED_POINTS = 2048
+_FUSED_NEIGHBOURS = 64
+
+
+class Incoming(NamedTuple):
+    """A graph (B, N, K) sorted by where its edges arrive.
+
+    starts  (B, N + 1) int32: the edges that arrive at row j are edges[starts[j] : starts[j + 1]]
+    edges   (B, N K) int32: i K + k for the k-th neighbour of row i, ascending within a row
+    """
+
+    starts: Tensor
+    edges: Tensor
 
 
 @torch.no_grad()
@@ -12,16 +30,58 @@ def patch_graph(points: Tensor, k: int) -> Tensor:
     """Nearest neighbours within each patch, the point itself included, nearest first.
 
     points   (B, N, D)
-    returns  (B, N, K) int64, exact in float64
+    returns  (B, N, K) int64; exact in float64, or in float32 where the fused kernel runs
+    """
+    return nearest(points, points, k)
+
+
+@torch.no_grad()
+def nearest(queries: Tensor, points: Tensor, k: int) -> Tensor:
+    """Rows of the k nearest points for every query, nearest first.
+
+    queries  (B, M, D), points (B, N, D)
+    returns  (B, M, K) int64
     """
     if k == 0:
-        return torch.empty(*points.shape[:2], 0, dtype=torch.long, device=points.device)
+        return torch.empty(*queries.shape[:2], 0, dtype=torch.long, device=points.device)
+    small = points.shape[1] <= _FUSED_POINTS and k <= _FUSED_NEIGHBOURS
+    if small and points.shape[2] == 3 and points.dtype == torch.float32 and runs_triton(points):
+        rows: Tensor = _fused_nearest(queries, points, k)
+        return rows
+    return nearest_torch(queries, points, k)
+
+
+def nearest_torch(queries: Tensor, points: Tensor, k: int) -> Tensor:
+    """`nearest` in float64: trees on the CPU, all distances elsewhere."""
     if points.device.type == "cpu":
-        rows = [
-            torch.from_numpy(cKDTree(patch).query(patch, range(1, k + 1))[1])
-            for patch in points.double().numpy()
-        ]
-        return torch.stack(rows).long()
-    exact = points.double()
-    distances = torch.cdist(exact, exact, compute_mode="donot_use_mm_for_euclid_dist")
+        pairs = zip(queries.double().numpy(), points.double().numpy(), strict=True)
+        rows = [cKDTree(patch).query(query, range(1, k + 1))[1] for query, patch in pairs]
+        return torch.stack([torch.from_numpy(row) for row in rows]).long()
+    distances = torch.cdist(
+        queries.double(), points.double(), compute_mode="donot_use_mm_for_euclid_dist"
+    )
     return distances.topk(k, largest=False).indices
+
+
+@torch.no_grad()
+def incoming_edges(neighbours: Tensor) -> Incoming:
+    """The edges of a graph (B, N, K) by the row they arrive at."""
+    batch, points, _ = neighbours.shape
+    targets, edges = neighbours.reshape(batch, -1).sort(dim=1, stable=True)
+    rows = torch.arange(points + 1, device=neighbours.device, dtype=targets.dtype)
+    starts = torch.searchsorted(targets, rows.expand(batch, -1).contiguous())
+    return Incoming(starts.int(), edges.int())
+
+
+@torch.library.custom_op(
+    "pdflow::nearest", mutates_args=(), schema="(Tensor queries, Tensor points, int k) -> Tensor"
+)
+def _fused_nearest(queries: Tensor, points: Tensor, k: int) -> Tensor:
+    from pdflow.kernels import graph_triton
+
+    return graph_triton.nearest(queries.contiguous(), points.contiguous(), k)
+
+
+@_fused_nearest.register_fake
+def _(queries: Tensor, points: Tensor, k: int) -> Tensor:
+    return queries.new_empty((*queries.shape[:2], k), dtype=torch.long)
