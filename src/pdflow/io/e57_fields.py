@@ -108,6 +108,7 @@ def columns_to_write(
             lost.append(f"attribute {name!r} ({values.dtype})")
             continue
         total = plain[1] * max(width, 1)
+        fields: tuple[str, ...]
         if name in GROUPS and width == total == 3:
             fields = GROUPS[name]
         elif total == 1 and width == 0 and _is_field(name, extensions):

@@ -20,8 +20,6 @@ ReadPoints = Callable[[int], NDArray[Any]]
 LARGE_CHUNK = 1_000_000
 """Compressed chunks of more points than this are never held as a whole."""
 
-_LONG_RUN = 128
-
 
 def lazrs_module(purpose: str) -> ModuleType:
     """The LAZ codec, or a sentence that names the extra that brings it."""
@@ -59,8 +57,9 @@ def new_decoder(file: BinaryIO, header: LasHeader, path: Any, parallel: bool) ->
     file.seek(header.point_offset)
     decoder = lazrs.ParLasZipDecompressor if parallel else lazrs.LasZipDecompressor
     everything = lazrs.DecompressionSelection(lazrs.SELECTIVE_DECOMPRESS_ALL)
-    guarded = _Guarded(file, _LONG_RUN + header.record_length)
-    return decoder(guarded, laszip_vlr(header, path), everything)
+    vlr = laszip_vlr(header, path)
+    guarded = _Guarded(file, _longest_run(header, lazrs.LazVlr(vlr)))
+    return decoder(guarded, vlr, everything)
 
 
 def _open_compressed(
@@ -85,11 +84,23 @@ def _open_compressed(
     return read
 
 
-class _Guarded:
-    """A file for lazrs that refuses long runs of 0xff.
+def _longest_run(header: LasHeader, recipe: Any) -> int:
+    """How many bytes 0xff can follow each other in sound compressed points, with a margin.
 
-    Compressed points never contain them, but erased storage does, and lazrs crashes the whole
-    process on them.
+    A coder writes them while each symbol is the last of its alphabet. Where all dimensions share
+    one coder (formats below 6) that never lasts. Where each byte has its own, a counter that
+    runs down does it: some 350 bytes until the coder has learnt, then one for 700 points.
+    """
+    if header.point_format < 6:
+        return 128 + header.record_length
+    points = LARGE_CHUNK // 2 if recipe.uses_variable_size_chunks() else recipe.chunk_size()
+    return 512 + int(points) // 256
+
+
+class _Guarded:
+    """A file for lazrs that refuses impossible runs of 0xff.
+
+    Erased storage has them, and lazrs crashes the whole process on them.
     """
 
     def __init__(self, file: BinaryIO, longest: int) -> None:
@@ -152,7 +163,7 @@ class PointSink:
         """Append records (M,)."""
         data = records.view(np.uint8)
         if self._compressor is None:
-            self._file.write(data)
+            self._file.write(data.data)
         elif self._channels.mixed(records):
             raise PdflowError(
                 "Waveforms of several scanner channels cannot be compressed: write a .las file."

@@ -24,7 +24,7 @@ class Frame:
     def to_integers(self, values: NDArray[np.float64], axis: int) -> NDArray[np.int32]:
         """(M,) integers of coordinates (M,) along one axis, which fit."""
         scaled = (values - self.offsets[axis]) / self.scales[axis]
-        return np.rint(scaled, out=scaled).astype(np.int32)
+        return np.asarray(np.rint(scaled, out=scaled), np.int32)
 
     def to_coordinates(self, integers: NDArray[Any], axis: int) -> NDArray[np.float64]:
         """(M,) coordinates of integers (M,) along one axis."""

@@ -247,19 +247,21 @@ def write_evlrs(file: BinaryIO, header: LasHeader) -> None:
 
 
 def _read_vlrs(file: BinaryIO, path: Path, header: LasHeader, count: int, room: int) -> None:
+    """Read the VLRs in the `room` bytes before the points."""
+    block, place = file.read(room), 0
     for number in range(count):
-        room -= _VLR.size
-        fields = _VLR.unpack(file.read(_VLR.size)) if room >= 0 else (0, b"", 0, 1, b"")
-        reserved, user, record_id, length, description = fields
-        room -= length
-        if room < 0:
+        body = place + _VLR.size
+        fields = _VLR.unpack_from(block, place) if body <= room else None
+        if fields is None or body + fields[3] > room:
             raise PdflowError(
                 f"{path}: VLR {number} of {count} runs into the points: the header is damaged."
             )
-        record = Vlr(_text(user), record_id, _text(description), file.read(length), reserved)
+        reserved, user, record_id, length, description = fields
+        place = body + length
+        record = Vlr(_text(user), record_id, _text(description), block[body:place], reserved)
         if record.key not in COPC_RECORDS:
             header.vlrs.append(record)
-    header.vlr_tail = file.read(room)
+    header.vlr_tail = block[place:]
 
 
 def _read_evlrs(file: BinaryIO, path: Path, header: LasHeader, count: int, size: int) -> None:
@@ -281,19 +283,19 @@ def _read_evlr(
     file: BinaryIO, path: Path, start: int, size: int, name: str
 ) -> tuple[Vlr | None, int]:
     """The record at byte `start` (None for a COPC octree, which is skipped), and its end."""
-    begin = start + _EVLR.size
-    length = 0
-    if begin <= size:
+    body, fields = start + _EVLR.size, None
+    if body <= size:
         file.seek(start)
-        reserved, user, record_id, length, description = _EVLR.unpack(file.read(_EVLR.size))
-    if begin + length > size:
+        fields = _EVLR.unpack(file.read(_EVLR.size))
+    if fields is None or body + fields[3] > size:
         raise PdflowError(
             f"{path}: {name} runs past the end of the file: it is truncated, get it again."
         )
+    reserved, user, record_id, length, description = fields
     if (_text(user), record_id) in COPC_RECORDS:
-        return None, begin + length
-    data = file.read(length)
-    return Vlr(_text(user), record_id, _text(description), data, reserved), begin + length
+        return None, body + length
+    record = Vlr(_text(user), record_id, _text(description), file.read(length), reserved)
+    return record, body + length
 
 
 def _packed(layout: struct.Struct, record: Vlr) -> bytes:

@@ -185,7 +185,7 @@ def _place_extra(
     taken = reserved_names(plan.point_format)
     used = tail.dtype.itemsize * max(tail.width, 1) if tail else 0
     room = _LONGEST_RECORD - plan.dtype.itemsize
-    described: list[tuple[int, bytes, str]] = []  # rank in the record, descriptor, attribute
+    described: list[tuple[int, bytes, tuple[str, int]]] = []  # rank, descriptor, part of what
     parts_of = {name: _parts(name, spec, old) for name, spec in fields.items()}
     # Attributes of one dimension come first, so that they get their own names.
     for name in sorted(fields, key=lambda n: len(parts_of[n])):
@@ -194,23 +194,24 @@ def _place_extra(
             plan.lost.append(f"attribute {name!r} (a point record has no room for it)")
             continue
         used += size
-        for label, dtype, width in parts_of[name]:
+        for part, (label, dtype, width) in enumerate(parts_of[name]):
             if label in taken or label not in old:
                 label = unique_name(label, taken, _LONGEST_NAME)
             taken.add(label)
             known = old.get(label)
             if known and _type_of(known) == (dtype, width):
-                described.append((rank[label], known.raw, name))
+                described.append((rank[label], known.raw, (name, part)))
             else:
-                place = len(rank) + len(described)
-                described.append((place, new_descriptor(label, dtype, width), name))
+                raw = new_descriptor(label, dtype, width)
+                described.append((len(rank) + len(described), raw, (name, part)))
     described.sort(key=lambda d: d[0])
     plan.extra = extra_dimensions(plan.point_format, b"".join(d[1] for d in described), used)
-    owners = [d[2] for d in described] + [UNDOCUMENTED] * bool(tail)
-    homes = {**fields, UNDOCUMENTED: tail} if tail else fields
-    for name, spec in homes.items():
-        home = tuple(d for d, owner in zip(plan.extra, owners, strict=True) if owner == name)
-        if home:
+    if tail:
+        plan.columns.append(Column(UNDOCUMENTED, tail.dtype, tail.width, (plan.extra[-1],)))
+    place_of = {part: plan.extra[i] for i, (_, _, part) in enumerate(described)}
+    for name, spec in fields.items():
+        if (name, 0) in place_of:
+            home = tuple(place_of[name, i] for i in range(len(parts_of[name])))
             plan.columns.append(Column(name, spec.dtype, spec.width, home))
 
 

@@ -44,4 +44,4 @@ def from_plain(columns: NDArray[Any], dtype: np.dtype[Any], width: int) -> NDArr
     columns = np.ascontiguousarray(columns)
     values = columns != 0 if dtype.kind == "b" else columns.view(dtype.newbyteorder("<"))
     shape = (len(columns), width) if width else (len(columns),)
-    return values.reshape(shape).astype(dtype, copy=False)
+    return np.asarray(values.reshape(shape), dtype)

@@ -8,10 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import laspy
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pdflow import PointCloud
 from pdflow.errors import MissingExtraError, PdflowError
 from pdflow.io import open_reader, read, write
 
@@ -81,6 +83,16 @@ def test_erased_blocks_do_not_crash_the_decoder(
     path.write_bytes(data)
     with pytest.raises(PdflowError, match="damaged"):
         read(path)
+
+
+@pytest.mark.parametrize("attributes", [{}, {"classification": np.zeros(50_000, np.uint8)}])
+def test_counters_that_run_down_are_no_damage(
+    tmp_path: Path, attributes: dict[str, np.ndarray]
+) -> None:
+    down = np.stack([-np.arange(50_000)] * 3, 1)
+    cloud = PointCloud(np.zeros((50_000, 3)), {"down": down, **attributes})
+    write(tmp_path / "a.laz", cloud)
+    np.testing.assert_array_equal(read(tmp_path / "a.laz").attributes["down"], down)
 
 
 @settings(
