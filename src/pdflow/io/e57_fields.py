@@ -146,10 +146,12 @@ def read_fields(
         capacity = min(points.childCount(), CHUNK)
         arrays = {name: np.zeros(capacity, _buffer_type(dtype)) for name, dtype in types.items()}
         reader = points.reader(_buffers(arrays, capacity, file, libe57))
-        while count := reader.read():
-            for name, array in arrays.items():
-                parts[name].append(array[:count].astype(types[name]))
-        reader.close()
+        try:
+            while count := reader.read():
+                for name, array in arrays.items():
+                    parts[name].append(array[:count].astype(types[name]))
+        finally:
+            reader.close()
     return {n: np.concatenate([np.zeros(0, types[n]), *part]) for n, part in parts.items()}
 
 
@@ -161,12 +163,14 @@ def write_fields(
     capacity = min(max(count, 1), CHUNK)
     arrays = {n: np.zeros(capacity, _buffer_type(v.dtype)) for n, v in values.items()}
     writer = points.writer(_buffers(arrays, capacity, file, libe57))
-    for start in range(0, count, capacity):
-        size = min(capacity, count - start)
-        for name, array in arrays.items():
-            array[:size] = values[name][start : start + size]
-        writer.write(size)
-    writer.close()
+    try:
+        for start in range(0, count, capacity):
+            size = min(capacity, count - start)
+            for name, array in arrays.items():
+                array[:size] = values[name][start : start + size]
+            writer.write(size)
+    finally:  # left open after a failure, it would crash the process when it is forgotten
+        writer.close()
 
 
 def _buffers(
