@@ -21,7 +21,7 @@ from pdflow.flow.augment import AbsoluteCondition, Augmentation, ConditionalCoup
 from pdflow.flow.bijection import Bijection, Chain
 from pdflow.flow.coupling import Coupling
 from pdflow.flow.filters import FixedBinaryMask, LatentCodeConsistency
-from pdflow.flow.permutation import InvertibleLinear, Permutation
+from pdflow.flow.permutation import InvertibleLinear, Reverse
 from pdflow.flow.units import EdgeUnit, GroupedLinear
 from pdflow.model import PRESETS, FlowConfig, PDFlow
 
@@ -82,7 +82,7 @@ def _copy_block(source: _Tensors, prefix: str, block: Bijection) -> None:
     linear, norm, first, reverse, second = block
     assert isinstance(linear, InvertibleLinear)
     assert isinstance(norm, ActNorm)
-    assert isinstance(reverse, Permutation)
+    assert isinstance(reverse, Reverse)
     linear.set_weight(source.take(f"{prefix}.permutate1.permutater.W"))
     log_scale = source.take(f"{prefix}.actnorm.logs").flatten()
     bias = source.take(f"{prefix}.actnorm.bias").flatten()
@@ -90,7 +90,7 @@ def _copy_block(source: _Tensors, prefix: str, block: Bijection) -> None:
     norm.mu.copy_(-bias * torch.exp(-log_scale))
     norm.initialised.fill_(True)
     order = source.take(f"{prefix}.permutate2.permutater.direct_idx")
-    if not torch.equal(order, reverse.order):
+    if not torch.equal(order, torch.arange(len(order)).flip(0)):
         raise PdflowError(f"Tensor {prefix}.permutate2 is not the reverse order we expect.")
     _copy_coupling(source, f"{prefix}.coupling1", first)
     _copy_coupling(source, f"{prefix}.coupling2", second)

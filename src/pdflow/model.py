@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -14,12 +15,12 @@ from pdflow.flow.augment import CONDITIONS, FLOWS, NORMS, Augmentation, standard
 from pdflow.flow.bijection import Bijection, Chain
 from pdflow.flow.coupling import Coupling, kept_channels
 from pdflow.flow.filters import FILTERS, INITS, make_filter
-from pdflow.flow.permutation import InvertibleLinear, Permutation
+from pdflow.flow.permutation import InvertibleLinear, Permutation, Reverse
 from pdflow.flow.units import EdgeUnit, LinearUnit
 from pdflow.kernels.graph import patch_graph
 
 COUPLINGS = ("affine", "additive")
-PERMUTATIONS = ("inv1x1", "random", "reverse")
+PERMUTATIONS = ("inv1x1", "inv1x1-identity", "random", "reverse")
 DECODERS = ("inverse", "mlp")
 _POSITIVE = (
     "hidden",
@@ -42,7 +43,8 @@ class FlowConfig:
     augment_dims      D_a; 0 is the vanilla flow
     hidden            D_h of all transformation units
     coupling          "affine" or "additive"; clamp bounds the affine log-scale
-    permutation       first layer of a block: "inv1x1", "random" or "reverse"
+    permutation       first layer of a block: "inv1x1" (random orthogonal at the start),
+                      "inv1x1-identity" (identity at the start), "random" or "reverse"
     filter            "lcc", "lbm" or "fbm"; masked_dims is D_m of fbm
     filter_init       "paper" or "authors"
     condition         condition net of the augmentation: "absolute" (released weights), "edge"
@@ -255,19 +257,20 @@ class PDFlow(nn.Module):
 def _block(config: FlowConfig, k: int) -> list[Bijection]:
     """One flow block: permutation, actnorm, coupling 1, reverse, coupling 2."""
     channels = config.channels
-    first = {
-        "inv1x1": InvertibleLinear,
-        "random": Permutation.random,
-        "reverse": Permutation.reverse,
-    }[config.permutation]
+    mixing: dict[str, Callable[[], Bijection]] = {
+        "inv1x1": lambda: InvertibleLinear(channels),
+        "inv1x1-identity": lambda: InvertibleLinear(channels, identity=True),
+        "random": lambda: Permutation.random(channels),
+        "reverse": Reverse,
+    }
     kept = kept_channels(channels)
     shape = (kept, config.hidden, channels - kept, 2 if config.coupling == "affine" else 1)
     unit = EdgeUnit(*shape, k) if k else LinearUnit(*shape)
     return [
-        first(channels),
+        mixing[config.permutation](),
         ActNorm(channels),
         Coupling(channels, unit, config.clamp),
-        Permutation.reverse(channels),
+        Reverse(),
         Coupling(channels, LinearUnit(*shape), config.clamp),
     ]
 

@@ -17,7 +17,7 @@ from pdflow.flow.actnorm import ActNorm
 from pdflow.flow.augment import ConditionalAffine, ConditionalCoupling
 from pdflow.flow.bijection import Bijection, Chain, Sigmoid
 from pdflow.flow.coupling import Coupling
-from pdflow.flow.permutation import InvertibleLinear, Permutation
+from pdflow.flow.permutation import InvertibleLinear, Permutation, Reverse
 from pdflow.flow.units import EdgeUnit, LinearUnit
 from pdflow.model import FlowConfig, PDFlow
 
@@ -33,7 +33,7 @@ def _flow(coupling: str) -> Chain:
 
 BIJECTIONS: dict[str, Callable[[], Bijection]] = {
     "actnorm": lambda: ActNorm(C),
-    "reverse": lambda: Permutation.reverse(C),
+    "reverse": Reverse,
     "random": lambda: Permutation.random(C),
     "inv1x1": lambda: InvertibleLinear(C),
     "sigmoid": Sigmoid,
@@ -45,7 +45,7 @@ BIJECTIONS: dict[str, Callable[[], Bijection]] = {
     "conditional coupling, second half kept": lambda: ConditionalCoupling(C, F, 6, False, "none"),
     "conditional coupling with batch norm": lambda: ConditionalCoupling(C, F, 6, True, "batch"),
     "conditional affine": lambda: ConditionalAffine(C, F),
-    "chain": lambda: Chain([InvertibleLinear(C), ActNorm(C), Permutation.reverse(C)]),
+    "chain": lambda: Chain([InvertibleLinear(C), ActNorm(C), Reverse()]),
     "affine flow": lambda: _flow("affine"),
     "additive flow": lambda: _flow("additive"),
 }

@@ -20,11 +20,6 @@ class Permutation(Bijection):
         self.register_buffer("back", torch.argsort(order))
 
     @staticmethod
-    def reverse(channels: int) -> Permutation:
-        """Last channel first."""
-        return Permutation(torch.arange(channels - 1, -1, -1))
-
-    @staticmethod
     def random(channels: int) -> Permutation:
         """An order drawn once and kept with the weights."""
         return Permutation(torch.randperm(channels))
@@ -38,6 +33,18 @@ class Permutation(Bijection):
         return y[..., self.back], no_change(y)
 
 
+class Reverse(Bijection):
+    """Last channel first; keeps volumes."""
+
+    def transform(self, x: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Turn the channels around."""
+        return x.flip(-1), no_change(x)
+
+    def untransform(self, y: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Turn them around again."""
+        return y.flip(-1), no_change(y)
+
+
 class InvertibleLinear(Bijection):
     """Invertible 1x1 convolution y = W x, Table 5, with log-determinant N log |det W|.
 
@@ -46,18 +53,21 @@ class InvertibleLinear(Bijection):
     singular, its log-determinant is a sum and its inverse two triangular solves, at the same
     C^2 parameters as a dense W.
 
+    W starts random orthogonal, or as the identity.
+
     Paper: it keeps W dense; any dense W can be imported by `set_weight`.
     """
 
     signs: Tensor
     order: Tensor
 
-    def __init__(self, channels: int) -> None:
+    def __init__(self, channels: int, identity: bool = False) -> None:
         super().__init__()
         self.lu = nn.Parameter(torch.empty(channels, channels))
         self.register_buffer("signs", torch.empty(channels))
         self.register_buffer("order", torch.arange(channels))
-        self.set_weight(nn.init.orthogonal_(torch.empty(channels, channels)))
+        start = torch.eye(channels)
+        self.set_weight(start if identity else nn.init.orthogonal_(start))
 
     @torch.no_grad()
     def set_weight(self, weight: Tensor) -> None:
