@@ -8,8 +8,9 @@ from itertools import permutations
 import pytest
 import torch
 
+from pdflow.errors import PdflowError
 from pdflow.losses import (
-    LossWeights,
+    LossConfig,
     earth_movers_distance,
     exact_matching,
     joint_loss,
@@ -55,7 +56,7 @@ def test_total_is_the_weighted_sum(name: str) -> None:
     torch.manual_seed(0)
     model = PDFlow(replace(TINY, filter=name))
     clean = torch.randn(2, 12, 3)
-    weights = LossWeights(rec=2.0, prior=3.0, denoise=5.0)
+    weights = LossConfig(rec=2.0, prior=3.0, denoise=5.0)
     terms = joint_loss(model, clean + 0.1, clean, weights)
     expected = 2 * terms.rec + 3 * terms.prior + 5 * terms.denoise
     assert terms.total.item() == pytest.approx(expected.item(), rel=1e-6)
@@ -65,8 +66,38 @@ def test_same_points_and_shared_eps_have_no_consistency_loss() -> None:
     torch.manual_seed(0)
     model = PDFlow(TINY).eval()
     clean = torch.randn(2, 12, 3)
-    terms = joint_loss(model, clean, clean, LossWeights(), shared_eps=True)
+    terms = joint_loss(model, clean, clean, LossConfig(shared_eps=True))
     assert terms.denoise.item() == pytest.approx(0, abs=1e-10)
     assert terms.rec.item() == pytest.approx(0, abs=1e-6)
-    separate = joint_loss(model, clean, clean, LossWeights())
+    separate = joint_loss(model, clean, clean, LossConfig())
     assert separate.denoise.item() > 1e-4
+
+
+def test_relative_loss_divides_by_the_noise_of_each_patch() -> None:
+    torch.manual_seed(0)
+    model = PDFlow(replace(TINY, filter="fbm", masked_dims=0)).eval()
+    clean = torch.randn(1, 12, 3)
+    config = LossConfig(rec=1.0, prior=0.0, denoise=0.0, matching="paired", floor=0.0)
+    terms = joint_loss(model, clean + 0.5, clean, config, sigma=torch.tensor([0.5]))
+    assert terms.rec.item() == pytest.approx(12, rel=1e-4)
+    with pytest.raises(ValueError, match="noise of each patch"):
+        joint_loss(model, clean, clean, config)
+
+
+def test_central_points_can_weigh_more() -> None:
+    torch.manual_seed(0)
+    model = PDFlow(replace(TINY, filter="fbm", masked_dims=0)).eval()
+    noisy = torch.zeros(1, 12, 3)
+    noisy[0, :, 0] = torch.arange(12)
+    clean = noisy.clone()
+    clean[0, 11, 1] = 1.0
+    plain = LossConfig(rec=1.0, prior=0.0, denoise=0.0, matching="paired")
+    central = replace(plain, sharpness=4.0)
+    at_border = [joint_loss(model, noisy, clean, c).rec.item() for c in (plain, central)]
+    assert at_border[0] == pytest.approx(1, rel=1e-3)
+    assert at_border[1] < 0.2
+
+
+def test_unknown_matching_is_refused() -> None:
+    with pytest.raises(PdflowError, match="exact or paired"):
+        LossConfig(matching="closest")

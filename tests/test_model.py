@@ -158,13 +158,13 @@ def test_per_point_likelihoods_sum_to_the_patch() -> None:
 def test_every_parameter_of_every_variant_is_trained(
     decoder: str, coupling: str, condition: str
 ) -> None:
-    from pdflow.losses import LossWeights, joint_loss
+    from pdflow.losses import LossConfig, joint_loss
 
     config = replace(TINY, decoder=decoder, coupling=coupling, condition=condition)
     model = _randomised(config).train()
     clean = torch.randn(2, 16, 3).double()
     noisy = clean + 0.1 * torch.randn_like(clean)
-    joint_loss(model, noisy, clean, LossWeights()).total.backward()
+    joint_loss(model, noisy, clean, LossConfig()).total.backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.abs().max() > 0, name

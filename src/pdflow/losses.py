@@ -9,6 +9,7 @@ import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
+from pdflow.errors import PdflowError
 from pdflow.model import PDFlow
 
 Matching = Callable[[Tensor, Tensor], Tensor]
@@ -33,23 +34,37 @@ def paired_matching(prediction: Tensor, target: Tensor) -> Tensor:
     return torch.arange(count, device=prediction.device).expand(batch, count)
 
 
+MATCHINGS: dict[str, Matching] = {"exact": exact_matching, "paired": paired_matching}
+
+
+def sq_matched_distances(prediction: Tensor, target: Tensor, matching: Matching) -> Tensor:
+    """(B, N): squared distance of each prediction to its matched target."""
+    rows = matching(prediction, target)
+    matched = target.gather(1, rows[..., None].expand_as(prediction))
+    return (prediction - matched).square().sum(-1)
+
+
 def earth_movers_distance(
     prediction: Tensor, target: Tensor, matching: Matching = exact_matching, squared: bool = False
 ) -> Tensor:
     """(B,): sum over points of the (squared) distance to the matched target, Eq. (15)."""
-    rows = matching(prediction, target)
-    matched = target.gather(1, rows[..., None].expand_as(prediction))
-    sq_distances = (prediction - matched).square().sum(-1)
+    sq_distances = sq_matched_distances(prediction, target, matching)
     return (sq_distances if squared else _safe_sqrt(sq_distances)).sum(1)
 
 
 @dataclass(frozen=True)
-class LossWeights:
-    """Weights of Eq. (17) in the form that made the paper's numbers.
+class LossConfig:
+    """The joint loss, Eq. (17); the defaults are the form that made the paper's numbers.
 
-    rec      of the squared matched distances, summed over points, mean over patches
-    prior    of the negative ELBO, summed over points, mean over patches
-    denoise  of the filter's own loss
+    rec        weight of the squared matched distances, summed over points, mean over patches
+    prior      weight of the negative ELBO, summed over points, mean over patches
+    denoise    weight of the filter's own loss
+    matching   "exact" (EMD) or "paired" (row i belongs to row i)
+    floor      None, or: squared distances are divided by 3 (sigma^2 + floor^2), sigma being the
+               patch's noise, so that little noise counts as much as much noise
+    sharpness  points weigh exp(-sharpness d^2 / r^2) at distance d from the seed of a patch of
+               radius r, as they do when patches are blended
+    shared_eps whether the clean branch of LCC uses the eps of the noisy one
 
     Paper: the text gives alpha = 1e-6 for rec and beta = 0.1 for prior; the two are swapped
     there, and 0.1 multiplied a sum over a batch of 8 patches, which is 0.8 of their mean.
@@ -58,6 +73,16 @@ class LossWeights:
     rec: float = 0.8
     prior: float = 1e-6
     denoise: float = 10.0
+    matching: str = "exact"
+    floor: float | None = None
+    sharpness: float = 0.0
+    shared_eps: bool = False
+
+    def __post_init__(self) -> None:
+        if self.matching not in MATCHINGS:
+            raise PdflowError(
+                f"Unknown matching {self.matching!r}: choose {' or '.join(MATCHINGS)}."
+            )
 
 
 @dataclass(frozen=True)
@@ -74,16 +99,16 @@ def joint_loss(
     model: PDFlow,
     noisy: Tensor,
     clean: Tensor,
-    weights: LossWeights,
+    config: LossConfig,
     *,
-    matching: Matching = exact_matching,
+    sigma: Tensor | None = None,
     generator: torch.Generator | None = None,
-    shared_eps: bool = False,
 ) -> LossTerms:
     """Eq. (17) for noisy and clean patches (B, N, 3) whose rows correspond.
 
-    The clean branch of LCC builds its own graph. It draws its own eps too, unless
-    `shared_eps` gives both branches the same.
+    sigma  (B,) noise of each patch, needed where `config.floor` is set
+
+    The clean branch of LCC builds its own graph, and draws its own eps unless it is shared.
     """
     graph = model.graph(noisy)
     eps = model.sample_eps(noisy, generator)
@@ -91,14 +116,30 @@ def joint_loss(
     filtered = model.filter(encoding.code)
     prediction = model.decode(filtered, graph)
     clean_code = None
-    if model.filter.needs_clean_code:
-        clean_eps = eps if shared_eps else model.sample_eps(clean, generator)
+    if model.filter.needs_clean_code and config.denoise:
+        clean_eps = eps if config.shared_eps else model.sample_eps(clean, generator)
         clean_code = model.encode(clean, model.graph(clean), clean_eps).code
-    rec = earth_movers_distance(prediction, clean, matching, squared=True).mean()
+    rec = _reconstruction(prediction, clean, noisy, sigma, config)
     prior = -encoding.log_likelihood().sum(1).mean()
-    denoise = model.filter.loss(filtered, clean_code)
-    total = weights.rec * rec + weights.prior * prior + weights.denoise * denoise
+    denoise = model.filter.loss(filtered, clean_code) if config.denoise else rec.new_zeros(())
+    total = config.rec * rec + config.prior * prior + config.denoise * denoise
     return LossTerms(rec, prior, denoise, total)
+
+
+def _reconstruction(
+    prediction: Tensor, clean: Tensor, noisy: Tensor, sigma: Tensor | None, config: LossConfig
+) -> Tensor:
+    sq_distances = sq_matched_distances(prediction, clean, MATCHINGS[config.matching])
+    if config.sharpness:
+        sq_radii = noisy.square().sum(-1)
+        weights = torch.exp(-config.sharpness * sq_radii / sq_radii.amax(1, keepdim=True))
+        sq_distances = sq_distances * weights / weights.mean(1, keepdim=True)
+    per_patch = sq_distances.sum(1)
+    if config.floor is not None:
+        if sigma is None:
+            raise ValueError("A relative loss needs the noise of each patch.")
+        per_patch = per_patch / (3 * (sigma.square() + config.floor**2))
+    return per_patch.mean()
 
 
 def _safe_sqrt(sq_values: Tensor) -> Tensor:
