@@ -51,6 +51,7 @@ FORMATS: tuple[Format, ...] = (
     Format("off", (".off",), "off", points=False, mesh=True),
     Format("obj", (".obj",), "obj", points=False, mesh=True),
     Format("stl", (".stl",), "stl", points=False, mesh=True),
+    Format("glb", (".glb", ".gltf"), "gltf", points=False, mesh=True),
 )
 
 
