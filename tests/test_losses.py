@@ -15,6 +15,7 @@ from pdflow.losses import (
     exact_matching,
     joint_loss,
     paired_matching,
+    sq_nearest_distances,
 )
 from pdflow.model import FlowConfig, PDFlow
 
@@ -56,9 +57,9 @@ def test_total_is_the_weighted_sum(name: str) -> None:
     torch.manual_seed(0)
     model = PDFlow(replace(TINY, filter=name))
     clean = torch.randn(2, 12, 3)
-    weights = LossConfig(rec=2.0, prior=3.0, denoise=5.0)
+    weights = LossConfig(rec=2.0, prior=3.0, denoise=5.0, chamfer=7.0)
     terms = joint_loss(model, clean + 0.1, clean, weights)
-    expected = 2 * terms.rec + 3 * terms.prior + 5 * terms.denoise
+    expected = 2 * terms.rec + 3 * terms.prior + 5 * terms.denoise + 7 * terms.chamfer
     assert terms.total.item() == pytest.approx(expected.item(), rel=1e-6)
 
 
@@ -101,3 +102,11 @@ def test_central_points_can_weigh_more() -> None:
 def test_unknown_matching_is_refused() -> None:
     with pytest.raises(PdflowError, match="exact or paired"):
         LossConfig(matching="closest")
+
+
+def test_nearest_distances_go_both_ways() -> None:
+    prediction = torch.tensor([[[0.0, 0, 0], [1, 0, 0]]])
+    target = torch.tensor([[[0.0, 0, 0.5], [9, 0, 0]]])
+    there, back = sq_nearest_distances(prediction, target)
+    assert there.tolist() == [[0.25, 1.25]]
+    assert back.tolist() == [[0.25, 64.0]]

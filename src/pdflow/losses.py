@@ -34,6 +34,9 @@ def paired_matching(prediction: Tensor, target: Tensor) -> Tensor:
     return torch.arange(count, device=prediction.device).expand(batch, count)
 
 
+EXACT_DISTANCES = "donot_use_mm_for_euclid_dist"
+"""Mode of torch.cdist that does not lose digits where points are close."""
+
 MATCHINGS: dict[str, Matching] = {"exact": exact_matching, "paired": paired_matching}
 
 
@@ -42,6 +45,17 @@ def sq_matched_distances(prediction: Tensor, target: Tensor, matching: Matching)
     rows = matching(prediction, target)
     matched = target.gather(1, rows[..., None].expand_as(prediction))
     return (prediction - matched).square().sum(-1)
+
+
+def sq_nearest_distances(prediction: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """(B, N) from each prediction to its nearest target, and (B, N) from each target back."""
+    with torch.no_grad():
+        distances = torch.cdist(prediction, target, compute_mode=EXACT_DISTANCES)
+        there, back = distances.argmin(2), distances.argmin(1)
+    return (
+        (prediction - target.gather(1, there[..., None].expand_as(prediction))).square().sum(-1),
+        (target - prediction.gather(1, back[..., None].expand_as(target))).square().sum(-1),
+    )
 
 
 def earth_movers_distance(
@@ -59,8 +73,10 @@ class LossConfig:
     rec        weight of the squared matched distances, summed over points, mean over patches
     prior      weight of the negative ELBO, summed over points, mean over patches
     denoise    weight of the filter's own loss
+    chamfer    weight of the squared distances to the nearest clean point and back, summed and
+               averaged like `rec`: it asks for an even cover, which pairs do not
     matching   "exact" (EMD) or "paired" (row i belongs to row i)
-    floor      None, or: squared distances are divided by 3 (sigma^2 + floor^2), sigma being the
+    floor      None, or: all squared distances are divided by 3 (sigma^2 + floor^2), sigma being the
                patch's noise, so that little noise counts as much as much noise
     sharpness  points weigh exp(-sharpness d^2 / r^2) at distance d from the seed of a patch of
                radius r, as they do when patches are blended
@@ -73,6 +89,7 @@ class LossConfig:
     rec: float = 0.8
     prior: float = 1e-6
     denoise: float = 10.0
+    chamfer: float = 0.0
     matching: str = "exact"
     floor: float | None = None
     sharpness: float = 0.0
@@ -92,6 +109,7 @@ class LossTerms:
     rec: Tensor
     prior: Tensor
     denoise: Tensor
+    chamfer: Tensor
     total: Tensor
 
 
@@ -119,19 +137,33 @@ def joint_loss(
     if model.filter.needs_clean_code and config.denoise:
         clean_eps = eps if config.shared_eps else model.sample_eps(clean, generator)
         clean_code = model.encode(clean, model.graph(clean), clean_eps).code
-    rec = _reconstruction(prediction, clean, noisy, sigma, config)
+    sq_distances = sq_matched_distances(prediction, clean, MATCHINGS[config.matching])
+    rec = _per_patch(sq_distances, noisy, sigma, config).mean()
+    chamfer = rec.new_zeros(())
+    if config.chamfer:
+        there, back = sq_nearest_distances(prediction, clean)
+        chamfer = _per_patch(there, noisy, sigma, config).mean()
+        chamfer = chamfer + _per_patch(back, clean, sigma, config).mean()
     prior = -encoding.log_likelihood().sum(1).mean()
     denoise = model.filter.loss(filtered, clean_code) if config.denoise else rec.new_zeros(())
-    total = config.rec * rec + config.prior * prior + config.denoise * denoise
-    return LossTerms(rec, prior, denoise, total)
+    total = (
+        config.rec * rec
+        + config.prior * prior
+        + config.denoise * denoise
+        + config.chamfer * chamfer
+    )
+    return LossTerms(rec, prior, denoise, chamfer, total)
 
 
-def _reconstruction(
-    prediction: Tensor, clean: Tensor, noisy: Tensor, sigma: Tensor | None, config: LossConfig
+def _per_patch(
+    sq_distances: Tensor, places: Tensor, sigma: Tensor | None, config: LossConfig
 ) -> Tensor:
-    sq_distances = sq_matched_distances(prediction, clean, MATCHINGS[config.matching])
+    """(B,): weighted sum over points of squared distances (B, N), relative where asked for.
+
+    places  (B, N, 3) of the points, relative to the seed, which decide the weights
+    """
     if config.sharpness:
-        sq_radii = noisy.square().sum(-1)
+        sq_radii = places.square().sum(-1)
         weights = torch.exp(-config.sharpness * sq_radii / sq_radii.amax(1, keepdim=True))
         sq_distances = sq_distances * weights / weights.mean(1, keepdim=True)
     per_patch = sq_distances.sum(1)
@@ -139,7 +171,7 @@ def _reconstruction(
         if sigma is None:
             raise ValueError("A relative loss needs the noise of each patch.")
         per_patch = per_patch / (3 * (sigma.square() + config.floor**2))
-    return per_patch.mean()
+    return per_patch
 
 
 def _safe_sqrt(sq_values: Tensor) -> Tensor:

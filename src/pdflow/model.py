@@ -56,9 +56,9 @@ class FlowConfig:
     patch_points      N the network is meant for
     patch_radius      smallest and largest radius of the patches it was trained on
     centred           whether those had their seed at the origin
-    pass_noise        noise, in patch radii, that one pass removes well
-    part_noise        noise above which a pass works on parts (partition denoising)
-    rest_noise        noise that is left alone after a pass
+    pass_noise        noise, in patch radii, above which another pass pays: one number a pass
+    part_noise        noise, in patch radii: where it exceeds the second number, a cloud is split
+                      into parts in which it is at most the first (partition denoising)
     point_dims        D_p
     """
 
@@ -84,14 +84,15 @@ class FlowConfig:
     patch_points: int = 1024
     patch_radius: tuple[float, float] = (0.1, 0.6)
     centred: bool = False
-    pass_noise: float = 0.06
-    part_noise: float = 0.1
-    rest_noise: float = 0.02
+    pass_noise: tuple[float, ...] = (0.04, 0.12)
+    part_noise: tuple[float, float] = (0.06, 0.1)
     point_dims: int = 3
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "edge_neighbours", tuple(self.edge_neighbours))
         object.__setattr__(self, "patch_radius", tuple(self.patch_radius))
+        object.__setattr__(self, "pass_noise", tuple(self.pass_noise))
+        object.__setattr__(self, "part_noise", tuple(self.part_noise))
         for name, allowed in {
             "coupling": COUPLINGS,
             "permutation": PERMUTATIONS,
@@ -123,6 +124,8 @@ class FlowConfig:
             _refuse(f"masked_dims is {self.masked_dims}", f"keep 0 <= D_m <= {self.channels}")
         if len(self.patch_radius) != 2 or not 0 < self.patch_radius[0] <= self.patch_radius[1]:
             _refuse(f"patch_radius is {self.patch_radius}", "give 0 < smallest <= largest")
+        if len(self.part_noise) != 2 or not 0 < self.part_noise[0] <= self.part_noise[1]:
+            _refuse(f"part_noise is {self.part_noise}", "give 0 < goal <= limit")
         if self.clamp <= 0:
             _refuse(f"clamp is {self.clamp}", "it must be positive")
 
