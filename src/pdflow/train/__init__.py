@@ -1,0 +1,1 @@
+"""Training: data, recipes and a loop that can be read in one sitting."""
