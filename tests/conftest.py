@@ -10,6 +10,10 @@ import pytest
 # Tests run in parallel processes; threads inside them would only fight for the cores.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+if not Path("/dev/nvidiactl").exists():
+    # Triton reads this when it is first imported, and torch imports it whenever it likes.
+    os.environ.setdefault("TRITON_INTERPRET", "1")
+
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
