@@ -1,0 +1,206 @@
+"""Flow blocks for inference."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from pdflow.fast.units import Affine, FastUnit, Graph, Wide, unit_groups, wide
+from pdflow.flow.actnorm import ActNorm
+from pdflow.flow.bijection import Bijection, Chain
+from pdflow.flow.coupling import Coupling
+from pdflow.flow.permutation import InvertibleLinear
+from pdflow.kernels.dense import Dense
+from pdflow.kernels.tile import Array
+
+CONSTANT_SPAN = 0.02
+"""Scales that move by no more than this are taken for constant: exp(s) moves by 1 % around its
+middle."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """Scales that a coupling took while it was watched.
+
+    low, high, total  (C,) lowest and highest of each channel, and their sum
+    count             values of a channel that were seen
+    """
+
+    low: Array
+    high: Array
+    total: Wide
+    count: int
+
+    @staticmethod
+    def of(scales: Array) -> Span:
+        """The span of scales (N, C)."""
+        return Span(scales.min(0), scales.max(0), scales.sum(0, dtype=np.float64), len(scales))
+
+    def __or__(self, other: Span) -> Span:
+        return Span(
+            np.minimum(self.low, other.low),
+            np.maximum(self.high, other.high),
+            self.total + other.total,
+            self.count + other.count,
+        )
+
+    @property
+    def constant(self) -> Array | None:
+        """The mean (C,), where no channel moves by more than CONSTANT_SPAN."""
+        if (self.high - self.low).max() > CONSTANT_SPAN:
+            return None
+        return (self.total / self.count).astype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class FastCoupling:
+    """A coupling that moves some channels in place as others say.
+
+    kept   first of the channels that are left alone
+    moved  the channels that are not
+    scale  the unit of an affine coupling, its constant output (C,), or nothing if additive
+    """
+
+    kept: int
+    moved: slice
+    shift: FastUnit
+    scale: FastUnit | Array | None
+    clamp: float
+
+    @staticmethod
+    def of(coupling: Coupling, channels: int, flipped: bool) -> FastCoupling:
+        """A coupling of a network, or the one after a `Reverse` with the channels as before it."""
+        kept = coupling.kept
+        unit = coupling.unit
+        groups = [FastUnit(unit, g, flipped) for g in range(unit_groups(unit))]
+        moved = slice(0, channels - kept) if flipped else slice(kept, channels)
+        scale = groups[0] if len(groups) == 2 else None
+        return FastCoupling(
+            channels - kept if flipped else 0, moved, groups[-1], scale, coupling.clamp
+        )
+
+    def encode(self, x: Array, graph: Graph, spans: Spans | None) -> None:
+        """moved = (moved - shift) exp(-scale)."""
+        scale = self._scale(x, graph, spans)
+        moved = x[:, self.moved]
+        moved -= self.shift(x, self.kept, graph)
+        if scale is not None:
+            moved *= np.exp(-scale)
+
+    def decode(self, x: Array, graph: Graph, spans: Spans | None) -> None:
+        """moved = moved exp(scale) + shift."""
+        scale = self._scale(x, graph, spans)
+        moved = x[:, self.moved]
+        if scale is not None:
+            moved *= np.exp(scale)
+        moved += self.shift(x, self.kept, graph)
+
+    def _scale(self, x: Array, graph: Graph, spans: Spans | None) -> Array | None:
+        if not isinstance(self.scale, FastUnit):
+            return self.scale
+        scale = np.arctan(self.scale(x, self.kept, graph))
+        scale *= np.float32(2 * self.clamp / math.pi)
+        if spans is not None:
+            span = Span.of(scale)
+            spans[self] = spans[self] | span if self in spans else span
+        return scale
+
+    @property
+    def has_scale_unit(self) -> bool:
+        """Whether its scales depend on the points."""
+        return isinstance(self.scale, FastUnit)
+
+    def with_constant_scale(self, span: Span | None) -> FastCoupling:
+        """The same with the mean of its scales in their place, if they are constant."""
+        constant = None if span is None else span.constant
+        return self if constant is None else replace(self, scale=constant)
+
+
+Spans = dict[FastCoupling, Span]
+"""What was seen of the scales of each affine coupling."""
+
+
+def merge_spans(watched: Sequence[Spans]) -> Spans:
+    """All that was seen."""
+    merged: Spans = {}
+    for spans in watched:
+        for coupling, span in spans.items():
+            merged[coupling] = merged[coupling] | span if coupling in merged else span
+    return merged
+
+
+@dataclass(frozen=True)
+class FastBlock:
+    """Permutation, actnorm, coupling 1, reverse, coupling 2, without the reverse.
+
+    Channels come out of `encode` turned around, and go into `decode` like this; `mix` of the
+    next block expects it.
+    """
+
+    mix: Dense
+    unmix: Dense
+    first: FastCoupling
+    second: FastCoupling
+
+    @staticmethod
+    def of(block: Chain, outputs: int, is_first: bool) -> FastBlock:
+        """A block of a network.
+
+        outputs   channels that are wanted from `decode`
+        is_first  whether its input is in the order of the network's
+        """
+        mixing, norm, first, _, second = block
+        assert isinstance(norm, ActNorm)
+        assert isinstance(first, Coupling)
+        assert isinstance(second, Coupling)
+        channels = len(norm.mu)
+        forward, backward = _matrices(mixing, channels)
+        mu, growth = wide(norm.mu), np.exp(wide(norm.sigma))
+        way = slice(None, None, 1 if is_first else -1)
+        mix: Affine = (forward / growth)[way], -mu / growth
+        unmix: Affine = (
+            (growth[:, None] * backward)[:, way][:, :outputs],
+            (mu @ backward)[way][:outputs],
+        )
+        return FastBlock(
+            Dense([mix]),
+            Dense([unmix]),
+            FastCoupling.of(first, channels, flipped=False),
+            FastCoupling.of(second, channels, flipped=True),
+        )
+
+    def encode(self, x: Array, graph: Graph, spans: Spans | None) -> Array:
+        """(N, C) from (N, C)."""
+        x = self.mix(x)
+        self.first.encode(x, graph, spans)
+        self.second.encode(x, graph, spans)
+        return x
+
+    def decode(self, x: Array, graph: Graph, spans: Spans | None) -> Array:
+        """(N, outputs) from (N, C), which is overwritten."""
+        self.second.decode(x, graph, spans)
+        self.first.decode(x, graph, spans)
+        return self.unmix(x)
+
+    def with_constant_scales(self, spans: Spans) -> FastBlock:
+        """The same without the scale units that are constant."""
+        return replace(
+            self,
+            first=self.first.with_constant_scale(spans.get(self.first)),
+            second=self.second.with_constant_scale(spans.get(self.second)),
+        )
+
+
+def _matrices(mixing: Bijection, channels: int) -> tuple[Wide, Wide]:
+    """Matrices A and B so that the layer is x @ A and its inverse y @ B."""
+    if isinstance(mixing, InvertibleLinear):
+        double = InvertibleLinear(channels).double()
+        double.load_state_dict(mixing.state_dict())
+        return wide(double.weight()).T, wide(double.inverse_weight()).T
+    order = wide(mixing.transform(torch.arange(channels)[None, None], None)[0])[0, 0].astype(int)
+    forward = np.eye(channels)[:, order]
+    return forward, forward.T

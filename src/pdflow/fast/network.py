@@ -1,0 +1,106 @@
+"""The whole network for inference: one noisy patch in, one clean patch out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+
+import numpy as np
+from torch import nn
+
+from pdflow.fast.augment import FastAugmentation
+from pdflow.fast.flow import FastBlock, FastCoupling, Spans, merge_spans
+from pdflow.fast.units import Graph, linear, wide
+from pdflow.flow.bijection import Chain
+from pdflow.flow.filters import FixedBinaryMask, LatentCodeConsistency, LearnableBinaryMask
+from pdflow.kernels.dense import Dense
+from pdflow.kernels.graph_cpu import patch_graph
+from pdflow.kernels.tile import Array
+from pdflow.model import PDFlow
+
+
+class FastNetwork:
+    """`PDFlow.denoise_patches` for one patch and one core.
+
+    Weights are copied when it is made: later changes of the model do not reach it.
+    """
+
+    def __init__(self, model: PDFlow) -> None:
+        config = model.config
+        self._neighbours = config.neighbours
+        self._augment = FastAugmentation(model.augmentation) if model.augmentation else None
+        blocks = [block for block in model.flow if isinstance(block, Chain)]
+        outputs = [config.point_dims] + [config.channels] * (len(blocks) - 1)
+        self._blocks = [
+            FastBlock.of(block, wanted, is_first=i == 0)
+            for i, (block, wanted) in enumerate(zip(blocks, outputs, strict=True))
+        ]
+        self._filter = _filter(model.filter)
+        self._mlp = None
+        if model.mlp is not None:
+            layers = [linear(layer) for layer in model.mlp if isinstance(layer, nn.Linear)]
+            layers[0] = layers[0][0][::-1], layers[0][1]
+            self._mlp = Dense(layers)
+
+    def __call__(self, points: Array, eps: Array, spans: Spans | None = None) -> Array:
+        """Clean points (N, D_p) from noisy ones and eps (N, D_a).
+
+        spans  takes up what the scales of affine couplings were
+        """
+        graph = self._graph(points)
+        x = points
+        if self._augment is not None:
+            x = np.concatenate([points, self._augment(points, graph, eps)], axis=1)
+        for block in self._blocks:
+            x = block.encode(x, graph, spans)
+        x = self._filter(x)
+        if self._mlp is not None:
+            return self._mlp(x)
+        for block in reversed(self._blocks):
+            x = block.decode(x, graph, spans)
+        return x
+
+    @property
+    def is_affine(self) -> bool:
+        """Whether any coupling has a unit for its scale."""
+        return any(coupling.has_scale_unit for coupling in self._couplings())
+
+    def with_constant_scales(self, watched: Sequence[Spans]) -> FastNetwork:
+        """The same with the mean in place of each scale unit that was seen to be constant.
+
+        It is another network, but a flow as well: the same constants are used in both directions.
+        """
+        network = copy(self)
+        spans = merge_spans(watched)
+        network._blocks = [block.with_constant_scales(spans) for block in self._blocks]
+        return network
+
+    def _graph(self, points: Array) -> Graph:
+        """(N, K), as `PDFlow.graph` has it: points that are missing are the point itself."""
+        have = min(self._neighbours, len(points))
+        graph = patch_graph(points, have)
+        missing = self._neighbours - have
+        return np.concatenate([graph, np.repeat(graph[:, :1], missing, 1)], 1) if missing else graph
+
+    def _couplings(self) -> list[FastCoupling]:
+        return [coupling for block in self._blocks for coupling in (block.first, block.second)]
+
+
+def _filter(module: nn.Module) -> Dense | _Mask:
+    """A filter of codes whose channels are turned around, as the last block leaves them."""
+    if isinstance(module, LatentCodeConsistency):
+        weight = wide(module.weight).T[::-1, ::-1]
+        return Dense([(weight, np.zeros(len(weight)))])
+    if isinstance(module, LearnableBinaryMask):
+        return _Mask(wide(module.mask())[::-1].astype(np.float32))
+    assert isinstance(module, FixedBinaryMask)
+    return _Mask(wide(module.mask)[::-1].astype(np.float32))
+
+
+class _Mask:
+    def __init__(self, mask: Array) -> None:
+        self.mask = mask
+
+    def __call__(self, x: Array) -> Array:
+        x *= self.mask
+        return x

@@ -1,0 +1,144 @@
+"""Patches spread over threads."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+import torch
+
+from pdflow.inference import denoise_patches
+from pdflow.model import FlowConfig, PDFlow
+
+CONFIG = FlowConfig(
+    edge_neighbours=(8, 0), augment_dims=5, hidden=16, masked_dims=2, condition_neighbours=4,
+    condition_hidden=8, condition_features=8, augment_hidden=8, patch_points=40,
+)  # fmt: skip
+
+
+@pytest.fixture
+def model() -> PDFlow:
+    torch.manual_seed(0)
+    return PDFlow(CONFIG).eval()
+
+
+@pytest.fixture
+def patches() -> np.ndarray:
+    return np.random.default_rng(0).normal(size=(7, 40, 3))
+
+
+def run(model: PDFlow, patches: np.ndarray, seed: int = 0, **options: int) -> np.ndarray:
+    return denoise_patches(model, patches, seed, lambda done: None, **options)
+
+
+def saturated(model: PDFlow) -> PDFlow:
+    with torch.no_grad():
+        for name, parameter in model.flow.named_parameters():
+            if name.endswith(("third.bias", "layers.3.bias")):
+                parameter[0] = 500.0
+    return model
+
+
+def test_same_bits_again_and_for_any_number_of_threads(model: PDFlow, patches: np.ndarray) -> None:
+    expected = run(model, patches)
+    assert expected.dtype == np.float64
+    for threads in (1, 2, 5):
+        assert np.array_equal(run(model, patches, threads=threads), expected)
+
+
+def test_same_bits_where_constant_scales_are_skipped(model: PDFlow, patches: np.ndarray) -> None:
+    saturated(model)
+    expected = run(model, patches)
+    assert not np.array_equal(run(model, patches, skip_constant_scales=False), expected)
+    for threads in (1, 3):
+        assert np.array_equal(run(model, patches, threads=threads), expected)
+
+
+def test_ordinary_scales_are_never_skipped(model: PDFlow, patches: np.ndarray) -> None:
+    exact = run(model, patches, skip_constant_scales=False)
+    assert np.array_equal(run(model, patches), exact)
+
+
+def test_a_patch_depends_on_its_place_and_the_seed_alone(
+    model: PDFlow, patches: np.ndarray
+) -> None:
+    result = run(model, patches)
+    assert np.array_equal(run(model, patches[:4]), result[:4])
+    assert not np.array_equal(run(model, patches, seed=1), result)
+    same = run(model, np.repeat(patches[:1], 2, axis=0))
+    assert not np.array_equal(same[0], same[1])
+
+
+def test_any_seed_is_good(model: PDFlow, patches: np.ndarray) -> None:
+    results = [run(model, patches[:1], seed) for seed in (0, -1, 2**63, 2**80 + 1)]
+    assert all(np.isfinite(result).all() for result in results)
+    assert not np.array_equal(results[0], results[1])
+
+
+def test_eps_is_drawn_as_it_always_was(patches: np.ndarray) -> None:
+    """A change of these figures changes the result of every run that was ever made."""
+    from pdflow.inference import _eps
+
+    model = PDFlow(CONFIG)
+    drawn = _eps(model, torch.from_numpy(patches[0]).float(), seed=3, index=5)
+    assert drawn.shape == (40, 5)
+    torch.testing.assert_close(drawn[0, :3], torch.tensor([2.0613782, 1.5197182, -0.9100737]))
+
+
+def test_every_patch_is_reported(model: PDFlow, patches: np.ndarray) -> None:
+    done: list[float] = []
+    denoise_patches(model, patches, 0, done.append)
+    assert sum(done) == len(patches)
+    assert denoise_patches(model, patches[:0], 0, done.append).shape == (0, 40, 3)
+
+
+def test_threads_of_torch_are_left_as_they_were(model: PDFlow, patches: np.ndarray) -> None:
+    before = torch.get_num_threads()
+    found = []
+    try:
+        torch.set_num_threads(3)
+        run(model, patches)
+        assert torch.get_num_threads() == 3
+        later = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
+        later.start()
+        later.join()
+    finally:
+        torch.set_num_threads(before)
+    assert found == [3]
+
+
+def test_an_error_in_the_caller_stops_the_work(model: PDFlow, patches: np.ndarray) -> None:
+    calls = []
+
+    def interrupt(done: float) -> None:
+        calls.append(done)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        denoise_patches(model, np.repeat(patches, 20, axis=0), 0, interrupt)
+    assert len(calls) == 1
+    assert threading.active_count() <= 2
+
+
+def test_nothing_but_inputs_and_outputs_is_kept(model: PDFlow) -> None:
+    """The memory that a run takes at its peak does not grow with the number of patches."""
+    script = """
+import resource, sys
+import numpy as np, torch
+from pdflow.inference import denoise_patches
+from pdflow.model import FlowConfig, PDFlow
+
+model = PDFlow(FlowConfig(edge_neighbours=(4,), augment_dims=3, hidden=16, masked_dims=0)).eval()
+patches = np.zeros((int(sys.argv[1]), 1024, 3)) + np.linspace(0, 1, 1024)[:, None]
+denoise_patches(model, patches, 0, lambda done: None)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+    few, many = (
+        int(subprocess.check_output([sys.executable, "-c", script, str(count)]))
+        for count in (8, 400)
+    )
+    kilobytes_per_patch = 2 * 1024 * 3 * 8 / 1024
+    assert many - few < 1.5 * 392 * kilobytes_per_patch + 8192
