@@ -31,7 +31,7 @@ def best_device() -> str:
 def denoise_patches(
     model: PDFlow,
     patches: Patches,
-    seed: int,
+    seed: int | None,
     progress: Progress,
     *,
     threads: int | None = None,
@@ -39,8 +39,8 @@ def denoise_patches(
 ) -> Patches:
     """Clean patches (P, N, 3) from noisy ones in the network's frame.
 
-    seed      patch i draws its eps from `seed` and i alone, so the result does not depend on
-              how patches are spread over threads or batches
+    seed      None takes eps = 0; from a number, patch i draws its eps from `seed` and i alone,
+              so the result does not depend on how patches are spread over threads or batches
     progress  is called with the number of patches done since the last call
     threads   on a CPU; by default one for each core that this process may use
     skip_constant_scales  on a CPU: where the scales of an affine coupling all but stand still on
@@ -65,7 +65,7 @@ def _run_on_cpu(
     model: PDFlow,
     patches: Patches,
     clean: Patches,
-    seed: int,
+    seed: int | None,
     progress: Progress,
     threads: int | None,
     skip_constant_scales: bool,
@@ -97,8 +97,10 @@ def _available_cores() -> int:
     return os.cpu_count() or 1
 
 
-def _eps(model: PDFlow, patch: Tensor, seed: int, index: int) -> Tensor:
+def _eps(model: PDFlow, patch: Tensor, seed: int | None, index: int) -> Tensor:
     """eps (N, D_a) of patch (N, 3). numpy promises that a SeedSequence never changes."""
+    if seed is None:
+        return patch.new_zeros(len(patch), model.config.augment_dims)
     state = np.random.SeedSequence([seed % 2**64, index]).generate_state(1, np.uint64)
     generator = torch.Generator().manual_seed(int(state[0] >> np.uint64(1)))
     return model.sample_eps(patch[None], generator)[0]
