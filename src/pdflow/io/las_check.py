@@ -12,14 +12,19 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pdflow.errors import PdflowError
 from pdflow.io.damage import Damage
 from pdflow.io.las_codec import LARGE_CHUNK, laszip_vlr, lazrs_module, new_decoder
 from pdflow.io.las_header import LasHeader
+from pdflow.io.las_layout import record_dtype
 
 _SLACK = 8
 """Bytes that an encoder may leave behind its last point."""
+
+_LAYERS = {6: 9, 7: 10, 8: 11, 9: 10, 10: 12}
+"""Point format -> layers of a compressed chunk; each extra byte has one more."""
 
 
 def check_points(file: BinaryIO, header: LasHeader, path: Path) -> None:
@@ -57,6 +62,7 @@ def _check_compressed(file: BinaryIO, header: LasHeader, size: int, path: Path) 
     chunks = np.array(lazrs.read_chunk_table(file, recipe), np.float64).reshape(-1, 2)
     if chunks[:, 1].sum() > table - header.point_offset - 8:
         raise _false_table(path)
+    _check_layers(file, header, chunks[:, 1], path)
     if recipe.uses_variable_size_chunks():
         right = chunks[:, 0].sum() == header.count
     else:
@@ -87,6 +93,27 @@ def _find_table(file: BinaryIO, header: LasHeader, size: int, path: Path) -> int
     if not 0 < count <= (table - header.point_offset) // header.record_length:
         raise _false_table(path)
     return int(table)
+
+
+def _check_layers(
+    file: BinaryIO, header: LasHeader, chunk_bytes: NDArray[np.float64], path: Path
+) -> None:
+    """Compare the sizes that a chunk gives its layers with its own: lazrs asks for their memory."""
+    if header.point_format not in _LAYERS:
+        return
+    standard = record_dtype(header.point_format, []).itemsize
+    layers = _LAYERS[header.point_format] + header.record_length - standard
+    head = header.record_length + 4 + 4 * layers  # the first point, the count, the sizes
+    start = header.point_offset + 8
+    for number, length in enumerate(chunk_bytes.astype(np.int64).tolist()):
+        file.seek(start + header.record_length + 4)
+        sizes = np.frombuffer(file.read(4 * layers), "<u4")
+        if len(sizes) < layers or head + int(sizes.sum(dtype=np.int64)) > length:
+            raise PdflowError(
+                f"{path}: the layers of its compressed chunk {number} are larger than the chunk: "
+                "it is damaged, get it again."
+            )
+        start += length
 
 
 def _last_chunk_ends(

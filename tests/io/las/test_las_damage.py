@@ -45,6 +45,28 @@ def test_truncated_anywhere(
             read(path)
 
 
+@pytest.mark.parametrize("point_format", range(6, 11))
+def test_layers_beyond_their_chunk_are_refused_at_once(
+    tmp_path: Path, point_format: int, laspy_cloud: Callable[..., laspy.LasData]
+) -> None:
+    path = tmp_path / "a.laz"
+    made = laspy_cloud(point_format, extra=[laspy.ExtraBytesParams("a", "u2")])
+    made.scanner_channel[:] = 0
+    made.write(path)
+    assert len(read(path)) == len(made)
+    data = bytearray(path.read_bytes())
+    (start,) = struct.unpack("<I", data[96:100])
+    (record,) = struct.unpack("<H", data[105:107])
+    layers = {6: 9, 7: 10, 8: 11, 9: 10, 10: 12}[point_format] + 2
+    for layer in range(layers):
+        damaged = bytearray(data)
+        place = start + 8 + record + 4 + 4 * layer
+        damaged[place : place + 4] = b"\xff\xff\xff\xff"
+        path.write_bytes(damaged)
+        with pytest.raises(PdflowError, match="layers of its compressed chunk 0"):
+            open_reader(path)
+
+
 @pytest.mark.parametrize("suffix", ["las", "laz"])
 def test_counts_beyond_the_file_are_refused_at_once(
     tmp_path: Path, suffix: str, laspy_cloud: Callable[..., laspy.LasData]
