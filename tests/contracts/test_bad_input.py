@@ -6,6 +6,7 @@ header merely claims. A change inside values may also read well.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import struct
@@ -165,6 +166,23 @@ WORDS = st.sampled_from([*NUMBERS, b"x", b"-", b".", b",", b";", b"#", b"//", b'
 def test_any_text(kind: str, tmp_path: Path, rows: list[list[bytes]], start: int) -> None:
     text = b"\n".join(b" ".join(row) for row in rows)
     try_reading(path_for(kind, tmp_path), good_bytes(kind)[:start] + text)
+
+
+WIDTHS = st.sampled_from([0, 1, 2, -1, 10**30, float("inf"), float("nan"), None, "3", [0], True])
+DTYPES = st.sampled_from(["|b1", "<f4", "(u1", ",", "<u9", "O", "<M8[x]", "|S9999999999", None, 7])
+NAMES = st.sampled_from([["flag"], ["x"], ["flag", "flag"], [[1]], [], "flag", 5, None, {}])
+NOTES = st.fixed_dictionaries({"columns": NAMES, "dtype": DTYPES, "width": WIDTHS})
+
+
+@pytest.mark.parametrize("kind", ["ply", "xyz", "csv", "pts", "pcd"])
+@FROM_BYTES
+@given(note=NOTES | st.sampled_from([None, 3, [], {"columns": ["flag"]}]))
+def test_notes_on_attributes(kind: str, tmp_path: Path, note: object) -> None:
+    path = path_for(kind, tmp_path)
+    write(path, PointCloud(CLOUD.points, {"flag": np.arange(M) % 2 == 0}))
+    head, _, rest = path.read_bytes().partition(b"pdflow columns ")
+    told = json.dumps({"attributes": {"flag": note}}).encode()
+    try_reading(path, head + b"pdflow columns " + told + b"\n" + rest.partition(b"\n")[2])
 
 
 # Counts in the header

@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from pdflow.errors import LossWarning, PdflowError
 from pdflow.io.exact import always_exact, assign_exactly, cast_exactly, storage_dtype
+from pdflow.io.plain_types import noted_type
 from pdflow.io.stream import Field
 
 NOTE = "columns"
@@ -177,7 +178,7 @@ def plan_reading(columns: Dtypes, dialect: Dialect, note: object = None) -> Layo
         for part in names:
             del free[part]
 
-    for name, names, kind in _noted(note):
+    for name, names, kind in noted_fields(note):
         if name not in parts and len(set(names)) == len(names) and set(names) <= set(free):
             take(name, names, kind)
     by_name = {dialect.canonical(part): part for part in reversed(free)}
@@ -259,15 +260,14 @@ def _remember(parts: Sequence[str], kind: Field) -> dict[str, Any]:
     return {"columns": list(parts), "dtype": kind.dtype.str, "width": kind.width}
 
 
-def _noted(note: object) -> Iterable[tuple[str, list[str], Field]]:
+def noted_fields(note: object) -> Iterable[tuple[str, list[str], Field]]:
     """The entries of a note that make sense: attribute, its columns, its field."""
     for name, entry in note.items() if isinstance(note, dict) else ():
-        try:
-            names, width = list(entry["columns"]), int(entry["width"])
-            dtype = np.dtype(entry["dtype"])
-        except (KeyError, TypeError, ValueError):
+        kind, names = noted_type(entry), entry.get("columns") if isinstance(entry, dict) else None
+        if kind is None or not isinstance(names, list):
             continue
-        if len(names) == max(width, 1) and dtype.kind in "biuf" and width >= 0:
+        dtype, width = kind
+        if len(names) == max(width, 1) and dtype.kind in "biuf":
             yield name, [str(part) for part in names], Field(dtype, width)
 
 

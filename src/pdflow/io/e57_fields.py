@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pdflow.io.plain_types import from_plain, plain_type, to_plain
+from pdflow.io.plain_types import from_plain, noted_type, plain_type, to_plain
 from pdflow.io.stream import CHUNK
 
 POSITION = ("cartesianX", "cartesianY", "cartesianZ")
@@ -202,15 +202,16 @@ def _dtype(node: Any, libe57: ModuleType) -> np.dtype[Any] | None:
 
 def _noted(note: Any, types: Mapping[str, np.dtype[Any]]) -> Column | None:
     """The column a note speaks of, or None if it is not there any more."""
+    kind = noted_type(note)
+    if kind is None:
+        return None
     try:
-        column = Column(
-            str(note["name"]), np.dtype(note["dtype"]), int(note["width"]), tuple(note["fields"])
-        )
+        column = Column(str(note["name"]), *kind, tuple(note["fields"]))
         _, each = plain_type(column.dtype) or (None, 0)
         there = all(types[f] is not None for f in column.fields)
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError):
         return None
-    fits = len(column.fields) == each * max(column.width, 1) and column.width >= 0
+    fits = len(column.fields) == each * max(column.width, 1)
     return column if there and fits and column.fields else None
 
 

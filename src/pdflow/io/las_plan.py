@@ -24,7 +24,7 @@ from pdflow.io.las_layout import (
     standard_dimensions,
     unique_name,
 )
-from pdflow.io.plain_types import plain_type
+from pdflow.io.plain_types import noted_type, plain_type
 from pdflow.io.stream import Field
 
 _LONGEST_NAME = 32
@@ -134,18 +134,21 @@ def _note(column: Column) -> dict[str, Any]:
 
 def _noted_column(note: Any, known: dict[str, Dimension]) -> Column | None:
     """The column a note speaks of, or None if other software has changed its dimensions."""
+    kind = noted_type(note)
+    if kind is None:
+        return None
+    dtype, width = kind
     try:
-        dtype, width = np.dtype(note["dtype"]), int(note["width"])
         dimensions = tuple(known[name] for name in note["dimensions"])
         name = str(note["name"])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError):
         return None
     column = Column(name, dtype, width, dimensions)
     native, each = plain_type(dtype) or (None, 0)
     if sum(d.columns for d in dimensions) != each * max(width, 1):
         return None
     fits = all(d.dtype == native for d in dimensions)
-    return column if dimensions and width >= 0 and (fits or column.standard) else None
+    return column if dimensions and (fits or column.standard) else None
 
 
 def _choose_point_format(fields: Mapping[str, Field], kept: int | None) -> int:

@@ -6,6 +6,7 @@ floats of the same bits; a format that notes the real type can give them back ex
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,23 @@ PLAIN_TYPES = tuple(
     np.dtype(t) for t in ("u1", "i1", "<u2", "<i2", "<u4", "<i4", "<u8", "<i8", "<f4", "<f8")
 )
 _STAND_INS = {"?": "u1", "e": "<u2", "F": "<f4", "D": "<f8", "m": "<i8", "M": "<i8"}
+
+
+def noted_type(note: object) -> tuple[np.dtype[Any], int] | None:
+    """The `dtype` and `width` in a note that a file carries; None where they make no sense.
+
+    >>> noted_type({"dtype": "<u2", "width": 3}), noted_type({"dtype": "(u2", "width": 0})
+    ((dtype('uint16'), 3), None)
+    """
+    text, width = (note.get("dtype"), note.get("width")) if isinstance(note, dict) else (None, None)
+    if not isinstance(text, str) or not isinstance(width, int) or width < 0:
+        return None
+    if not re.fullmatch(r"[<>|][biufcmM]\d{1,2}(\[\w{1,8}\])?", text):
+        return None
+    try:
+        return np.dtype(text), int(width)
+    except (TypeError, ValueError):
+        return None
 
 
 def plain_type(dtype: np.dtype[Any]) -> tuple[np.dtype[Any], int] | None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from pdflow.cloud import PointCloud
 from pdflow.errors import PdflowError
-from pdflow.io.columns import Layout, plan_reading, take_note
+from pdflow.io.columns import Layout, noted_fields, plan_reading, take_note
 from pdflow.io.comments import decode_comments
 from pdflow.io.stream import CHUNK, Header, Reader
 from pdflow.io.table import is_number, parse_rows
@@ -209,12 +209,10 @@ class TextReader(Reader):
         """Columns whose dtype the file itself tells -> the dtype to parse them in."""
         known: dict[str, np.dtype[Any]] = {}
         plan = plan_reading(dict.fromkeys(self._text.names or (), _FLOAT), DIALECT, note)
-        for name, entry in note.items() if isinstance(note, dict) else ():
-            columns = entry.get("columns") if isinstance(entry, dict) else None
-            if columns and plan.parts.get(name) == tuple(columns):
-                dtype = plan.fields[name].dtype
-                wide = _UINT if dtype == _UINT else _INT
-                known.update(dict.fromkeys(columns, _FLOAT if dtype.kind == "f" else wide))
+        for name, columns, kind in noted_fields(note):
+            if plan.parts.get(name) == tuple(columns):
+                wide = _UINT if kind.dtype == _UINT else _INT
+                known.update(dict.fromkeys(columns, _FLOAT if kind.dtype.kind == "f" else wide))
         return known
 
     def _plan(self, limits: Limits, note: object) -> tuple[Layout, list[int]]:
