@@ -168,3 +168,9 @@ def test_every_parameter_of_every_variant_is_trained(
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.abs().max() > 0, name
+
+
+@pytest.mark.parametrize("shape", [(16, 3), (2, 16, 2), (1, 2, 16, 3)])
+def test_patches_of_odd_shape_are_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(PdflowError, match=r"\(B, N, 3\)"):
+        PDFlow(TINY).denoise_patches(torch.zeros(shape))

@@ -205,6 +205,11 @@ class PDFlow(nn.Module):
 
         A patch with fewer than K points repeats each point itself as its last neighbours.
         """
+        if points.ndim != 3 or points.shape[-1] != self.config.point_dims:
+            raise PdflowError(
+                f"Patches must have shape (B, N, {self.config.point_dims}), "
+                f"not {tuple(points.shape)}: pass a batch of patches."
+            )
         have = min(self.config.neighbours, points.shape[1])
         graph = patch_graph(points, have)
         missing = self.config.neighbours - have

@@ -165,3 +165,8 @@ def test_state_survives_save_and_load(bijection: Bijection, x: Tensor) -> None:
 def test_sigmoid_keeps_to_the_unit_interval() -> None:
     y, _ = Sigmoid()(torch.linspace(-30, 30, 12, dtype=torch.float64).view(1, 4, 3))
     assert 0 < y.min() < y.max() < 1
+
+
+def test_every_bijection_is_under_contract() -> None:
+    made = {type(make()) for make in BIJECTIONS.values()}
+    assert set(Bijection.__subclasses__()) <= made

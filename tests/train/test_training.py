@@ -93,7 +93,7 @@ def test_a_stopped_run_goes_on_to_the_same_bits(tmp_path: Path) -> None:
         assert torch.equal(a, b)
 
 
-def test_a_bad_gradient_moves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bad_gradient_counts_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
     trainer = Trainer(_tiny(steps=6), _pool(), "cpu")
     trainer.rate.fill_(1e-3)
     trainer.step()

@@ -66,7 +66,7 @@ class Trainer:
         norm = torch.nn.utils.clip_grad_norm_(self.parameters, recipe.optim.clip)
         bad = ~torch.isfinite(norm)
         for parameter in self.parameters:
-            # A step with a bad gradient moves nothing: the guard works without asking the device.
+            # A bad gradient counts as none; the guard works without asking the device.
             assert parameter.grad is not None
             parameter.grad.nan_to_num_(0, 0, 0).mul_(~bad)
         self.optimizer.step()
