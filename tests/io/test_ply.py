@@ -266,6 +266,16 @@ def test_faces_of_a_cloud_that_lost_points_are_named_not_written(tmp_path: Path)
     assert list(streamed.metadata["ply"]["elements"]) == ["camera", "nothing"]
 
 
+@pytest.mark.parametrize("names", [("vertex1", "vertex2"), ("v1", "v2"), ("vertex_index", "n")])
+def test_elements_that_refer_to_lost_points(tmp_path: Path, names: tuple[str, str]) -> None:
+    edges = "".join(f"property int {name}\n" for name in names)
+    text = HEAD.format("ascii") + f"element vertex 3\n{XYZ}element edge 1\n{edges}"
+    cloud = read(write_text(tmp_path / "a.ply", f"{text}end_header\n0 0 0\n1 1 1\n2 2 2\n0 2\n"))
+    with pytest.warns(LossWarning, match="element 'edge'"):
+        write(tmp_path / "less.ply", cloud[:2])
+    assert "elements" not in read(tmp_path / "less.ply").metadata["ply"]
+
+
 @pytest.mark.parametrize("format", FORMATS)
 def test_lists_on_vertices(tmp_path: Path, format: str) -> None:
     text = HEAD.format("ascii") + (
@@ -378,6 +388,33 @@ def test_text_coordinates_keep_their_digits(tmp_path: Path) -> None:
     write(tmp_path / "b.ply", cloud)
     assert b"property float x" in (tmp_path / "b.ply").read_bytes()
     assert read(tmp_path / "b.ply").points.tolist() == cloud.points.tolist()
+
+
+def test_text_coordinates_keep_their_digits_beside_lists(tmp_path: Path) -> None:
+    lists = "property list uchar int near\n"
+    text = HEAD.format("ascii") + f"element vertex 2\n{XYZ}{lists}end_header\n"
+    path = write_text(tmp_path / "a.ply", text + "500000.1234 5e6 0.1 1 7\n1 2 3 2 8 9\n")
+    cloud = read(path)
+    assert cloud.points.tolist() == [[500000.1234, 5e6, 0.1], [1, 2, 3]]
+    write(tmp_path / "b.ply", cloud)
+    assert read(tmp_path / "b.ply").points.tolist() == cloud.points.tolist()
+
+
+def test_chunks_moved_beyond_the_float32_of_their_header_are_named(tmp_path: Path) -> None:
+    cloud = PointCloud(np.arange(30.0).reshape(10, 3))
+    write(tmp_path / "near.ply", cloud)
+
+    def move(offset: float) -> None:
+        with (
+            open_reader(tmp_path / "near.ply") as reader,
+            open_writer(tmp_path / "far.ply", reader.header) as writer,
+        ):
+            for chunk in reader.chunks(4):
+                writer.write(chunk.with_points(chunk.points + offset))
+
+    move(0.1)  # rounds, as any number does, but not so that it could be seen
+    with pytest.warns(LossWarning, match=r"single precision \(it moves them by up to 0\.1\)"):
+        move(5e6 + 0.1)
 
 
 def test_odd_metadata_and_attributes_are_named_in_one_warning(tmp_path: Path) -> None:

@@ -69,13 +69,7 @@ class PlyReader(Reader):
             yield from self._binary_vertices(size)
 
     def _ascii_vertices(self, size: int) -> Iterator[Table]:
-        # The header may call the coordinates float although they have more digits.
-        double = np.dtype(np.float64)
-        properties = [
-            Property(p.name, double) if p.name in COORDINATES else p
-            for p in self._vertex.properties
-        ]
-        in_full = Element("vertex", self._vertex.count, tuple(properties))
+        in_full = self._with_all_digits(self._vertex)
         with _Lines(self._path, self._ply.size, self._ply.lines) as lines:
             for element in self._ply.elements[: self._ply.elements.index(self._vertex)]:
                 lines.take(element.count, element)
@@ -85,6 +79,17 @@ class PlyReader(Reader):
                 yield decode_ascii(rows, number, in_full, self._path)
             if self._vertex is self._ply.elements[-1]:
                 lines.require_end()
+
+    def _with_all_digits(self, element: Element) -> Element:
+        """Vertices with coordinates of float64: in text they may have more digits than a float."""
+        if element is not self._vertex:
+            return element
+        double = np.dtype(np.float64)
+        properties = [
+            Property(p.name, double) if p.name in COORDINATES and not p.is_list else p
+            for p in element.properties
+        ]
+        return Element(element.name, element.count, tuple(properties))
 
     def _binary_vertices(self, size: int) -> Iterator[Table]:
         row = self._vertex.row_dtype(self._ply.order)
@@ -152,7 +157,8 @@ class PlyReader(Reader):
                     continue
                 number = lines.next_line
                 rows = lines.take(element.count, element)
-                tables[element.name] = decode_ascii(rows, number, element, self._path)
+                in_full = self._with_all_digits(element)
+                tables[element.name] = decode_ascii(rows, number, in_full, self._path)
             lines.require_end()
         return tables
 

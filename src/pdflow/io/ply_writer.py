@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from pdflow.cloud import PointCloud
 from pdflow.errors import PdflowError
 from pdflow.io.columns import is_plain_name, plan_writing, warn_of_losses, with_note
 from pdflow.io.comments import encode_comments, is_plain_comment
-from pdflow.io.exact import is_exact
+from pdflow.io.exact import SingleRounding, is_exact
 from pdflow.io.ply_ascii import encode_ascii
 from pdflow.io.ply_binary import Table, encode_binary
 from pdflow.io.ply_header import (
@@ -54,6 +55,7 @@ class PlyWriter(Writer):
             self._describe(len(cloud), self._tables_of(len(cloud)))
             self._size = 0
         self._count = 0
+        self._rounding = SingleRounding()
         self._file = path.open("wb")
         self._file.write(self._ply.render(self._size))
 
@@ -63,6 +65,8 @@ class PlyWriter(Writer):
         points: NDArray[Any] = chunk.points
         if self._vertex.properties[0].dtype.kind != "f":
             points = points.astype(np.int64)  # so that text has no decimal points either
+        elif self._vertex.properties[0].dtype == np.float32 and self._ply.format != "ascii":
+            self._rounding.add(chunk.points)
         table: Table = dict(zip(COORDINATES, points.T, strict=True))
         table.update(self._layout.split(chunk.attributes))
         for name, count_dtype in self._lists.items():
@@ -91,7 +95,7 @@ class PlyWriter(Writer):
             self._describe(self._count, held)
             self._file.seek(0)
             self._file.write(self._ply.render(self._size))
-            warn_of_losses("PLY", self._losses)
+            warn_of_losses("PLY", self._losses + self._rounding.losses)
         finally:
             self._file.close()
 
@@ -235,7 +239,8 @@ def _is_list_table(lists: Any) -> bool:
 
 def _names_vertices(element: Element) -> bool:
     """Whether rows refer to vertices by number, as faces and edges do."""
-    return any(p.name.startswith("vertex") and p.dtype.kind in "iu" for p in element.properties)
+    numbers = [p.name for p in element.properties if p.dtype.kind in "iu"]
+    return any(re.fullmatch(r"vertex.*|v\d", name) for name in numbers)
 
 
 def _list_rows(lists: Mapping[str, NDArray[Any]], start: int, stop: int) -> Table:
