@@ -94,7 +94,7 @@ class FastEdgeCondition:
 
     def __init__(self, net: EdgeCondition, last: Affine) -> None:
         self.k = net.k
-        self.first = Dense([split_edges(*grouped(net.first, 0))])
+        self.first = Dense([split_edges(*grouped(net.first, 0), net.second.in_features)])
         self.second = Dense([linear(net.second)])
         self.last = Dense([last])
 
@@ -171,13 +171,15 @@ def _normalisation(norm: nn.Module, width: int) -> Affine:
 
 
 def _concat_elu(x: Array) -> Array:
-    """elu of [x, -x]: (N, C) -> (N, 2 C)."""
-    both = np.concatenate([x, -x], axis=1)
-    below = np.minimum(both, 0)
+    """elu of [x, -x]: (N, C) -> (N, 2 C). One of each pair is negative, so one exp serves both."""
+    below = np.abs(x)
+    np.negative(below, out=below)
     np.exp(below, out=below)
     below -= 1
-    np.maximum(both, 0, out=both)
-    both += below
+    channels = x.shape[1]
+    both = np.empty((len(x), 2 * channels), np.float32)
+    np.maximum(x, below, out=both[:, :channels])
+    np.maximum(-x, below, out=both[:, channels:])
     return both
 
 

@@ -17,9 +17,9 @@ from pdflow.flow.permutation import InvertibleLinear
 from pdflow.kernels.dense import Dense
 from pdflow.kernels.tile import Array
 
-CONSTANT_SPAN = 0.02
-"""Scales that move by no more than this are taken for constant: exp(s) moves by 1 % around its
-middle."""
+CONSTANT_SPAN = 0.002
+"""Scales that move by no more than this are taken for constant: exp(s) then stays within 0.1 % of
+its middle."""
 
 
 @dataclass(frozen=True)

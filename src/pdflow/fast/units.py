@@ -37,15 +37,17 @@ def after(first: Affine, second: Affine) -> Affine:
     return first[0] @ second[0], first[1] @ second[0] + second[1]
 
 
-def split_edges(weight: Wide, bias: Wide) -> Affine:
-    """Weight (in, 2 H) and bias (2 H,) of centre and neighbour side by side.
+def split_edges(weight: Wide, bias: Wide, width: int) -> Affine:
+    """Weight (in, 2 width) and bias (2 width,) of centre and neighbour side by side.
 
     weight (3 in, H) and bias (H,) belong to the first layer of an EdgeUnit, which says why this
-    is possible.
+    is possible; channels from H to width are zero.
     """
     own, other, difference = np.split(weight, 3)
-    sides = np.concatenate([own - difference, other + difference], 1)
-    return sides, np.concatenate([bias, np.zeros_like(bias)])
+    sides = np.zeros((len(own), 2 * width))
+    sides[:, : len(bias)] = own - difference
+    sides[:, width : width + len(bias)] = other + difference
+    return sides, np.concatenate([bias, np.zeros(2 * width - len(bias))])
 
 
 def unit_groups(unit: EdgeUnit | LinearUnit) -> int:
@@ -65,8 +67,8 @@ class FastUnit:
             layers = [grouped(layer, group) for layer in unit.layers]  # type: ignore[arg-type]
             layers[0] = layers[0][0][way], layers[0][1]
         else:
-            weight, bias = split_edges(*grouped(unit.first, group))
             second = EdgeMax(*grouped(unit.second, group))
+            weight, bias = split_edges(*grouped(unit.first, group), second.width)
             self.edges = Dense([(weight[way], bias)]), second, unit.k
             layers = [grouped(unit.third, group)]
         layers[-1] = layers[-1][0][:, way], layers[-1][1][way]

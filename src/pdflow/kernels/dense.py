@@ -47,11 +47,12 @@ def _run_layers(x: Array, first: int, widths: NDArray[np.int64], packed: Array, 
     widest = (widths.max() + COLUMNS - 1) // COLUMNS * COLUMNS
     here, there = np.zeros(_BLOCK * widest, np.float32), np.zeros(_BLOCK * widest, np.float32)
     last = len(widths) - 1
+    inputs, outputs = widths[0], widths[last]
     for start in range(0, len(x), _BLOCK):
         rows = min(_BLOCK, len(x) - start)
         for r in range(rows):
             line, given = here[r * widest :], x[start + r, first:]
-            for c in range(widths[0]):
+            for c in range(inputs):
                 line[c] = given[c]
         place = 0
         for layer in range(1, last + 1):
@@ -70,5 +71,5 @@ def _run_layers(x: Array, first: int, widths: NDArray[np.int64], packed: Array, 
             here, there = there, here
         for r in range(rows):
             line, wanted = here[r * widest :], out[start + r]
-            for c in range(widths[last]):
+            for c in range(outputs):
                 wanted[c] = line[c]

@@ -6,26 +6,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdflow.geometry.compiled import compiled
-from pdflow.kernels.tile import COLUMNS, ROWS, Array, pack, padded, tile_max
+from pdflow.kernels.tile import COLUMNS, ROWS, Array, pack, padded, tile_edges, tile_max
+
+Graph = NDArray[np.int64]
 
 
 class EdgeMax:
-    """max_k relu(relu(centre_i + neighbour_j(i,k)) W + b) for one patch, as `edge.edge_max`."""
+    """max_k relu(relu(centre_i + neighbour_j(i,k)) W + b) for one patch, as `edge.edge_max`.
+
+    width  H filled up so that vectors need no rest; channels beyond H are zero
+    """
 
     def __init__(self, weight: NDArray[np.floating], bias: NDArray[np.floating]) -> None:
         """weight (H, H), bias (H,)."""
-        self._width = len(bias)
-        self._panels = pack(np.asarray(weight, np.float32))
-        self._bias = np.asarray(bias, np.float32)
+        self.width = padded(len(bias))
+        square = np.zeros((self.width, self.width), np.float32)
+        square[: len(bias), : len(bias)] = weight
+        self._panels = pack(square)
+        self._bias = np.zeros(self.width, np.float32)
+        self._bias[: len(bias)] = bias
 
-    def __call__(self, features: Array, graph: NDArray[np.int64], k: int) -> Array:
-        """(N, H) from centre and neighbour side by side (N, 2 H), over k neighbours of a graph."""
-        out = np.empty((len(features), padded(self._width)), np.float32)
-        _run_edges(features, graph, k, self._panels, self._bias, out)
-        return np.ascontiguousarray(out[:, : self._width])
+    def __call__(self, features: Array, graph: Graph, k: int) -> Array:
+        """(N, width) from centre and neighbour side by side (N, 2 width), over the first k
+        neighbours of a graph (N, >= k)."""
+        if k < ROWS:
+            # The maximum does not mind a neighbour that is there twice.
+            graph, k = graph.take(np.minimum(np.arange(ROWS), k - 1), axis=1), ROWS
+        out = np.empty((len(features), self.width), np.float32)
+        _run_edges(features.reshape(-1), graph, k, self._panels, self._bias, out)
+        return out
 
 
-def neighbour_mean(features: Array, graph: NDArray[np.int64], k: int) -> Array:
+def neighbour_mean(features: Array, graph: Graph, k: int) -> Array:
     """(N, C): mean of features (N, C) over the first k neighbours of a graph (N, >= k)."""
     out = np.zeros_like(features)
     _add_neighbours(features, graph, k, out)
@@ -35,31 +47,26 @@ def neighbour_mean(features: Array, graph: NDArray[np.int64], k: int) -> Array:
 
 @compiled
 def _run_edges(
-    features: Array, graph: NDArray[np.int64], k: int, panels: Array, bias: Array, out: Array
+    features: Array, graph: Graph, k: int, panels: Array, bias: Array, out: Array
 ) -> None:
-    """A tile is a few neighbours of one point. The last of them fills up the last tile: the
-    maximum does not mind that it is there twice."""
-    width, wide = len(bias), out.shape[1]
-    zero = np.float32(0)
+    """A tile is ROWS neighbours of one point; the last tile overlaps the one before it."""
+    points, width = out.shape
     hidden = np.empty(ROWS * width, np.float32)
-    best = out.reshape(-1)
-    for i in range(len(out)):
-        centre, pooled = features[i, :width], out[i]
+    edges, best = graph.reshape(-1), out.reshape(-1)
+    for i in range(points):
+        pooled = out[i]
         pooled[:] = -np.inf
         for edge in range(0, k, ROWS):
-            for r in range(ROWS):
-                neighbour = features[graph[i, min(edge + r, k - 1)], width:]
-                line = hidden[r * width : (r + 1) * width]
-                for c in range(width):
-                    line[c] = max(centre[c] + neighbour[c], zero)
-            for c in range(0, wide, COLUMNS):
-                tile_max(hidden, width, panels, c * width, best, i * wide + c)
+            first = i * graph.shape[1] + min(edge, k - ROWS)
+            tile_edges(features, i, edges, first, width, hidden)
+            for c in range(0, width, COLUMNS):
+                tile_max(hidden, width, panels, c * width, best, i * width + c)
         for c in range(width):
-            pooled[c] = max(pooled[c] + bias[c], zero)
+            pooled[c] = max(pooled[c] + bias[c], np.float32(0))
 
 
 @compiled
-def _add_neighbours(features: Array, graph: NDArray[np.int64], k: int, out: Array) -> None:
+def _add_neighbours(features: Array, graph: Graph, k: int, out: Array) -> None:
     for i in range(len(features)):
         for j in graph[i, :k]:
             for c in range(features.shape[1]):

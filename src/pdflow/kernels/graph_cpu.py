@@ -1,15 +1,132 @@
-"""The neighbour graph of one patch on one core."""
+"""The neighbour graph of one patch on one core.
+
+A patch is small enough to look at many points for each, without a branch, instead of walking a
+tree; a k-d tree (`pdflow.geometry.kdtree`) only says which points lie together. The neighbours of
+all points of a leaf are sought among the same candidates, those near the leaf. Of these a few
+more than k are left by a limit on the distance, which is found by counting, and put in order.
+"""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pdflow.geometry.neighbors import knn
+from pdflow.geometry.arrays import FloatArray, IntArray
+from pdflow.geometry.compiled import compiled
+from pdflow.geometry.kdtree import KdTree, build_tree
+
+_LEAF_SIZE = 16
+
+_SPARE = 8
+"""Points beyond k that may stay within the limit."""
+
+_ROUNDING = 1 + 1e-9
+"""Lets limits err on the side of too many candidates."""
 
 
-def patch_graph(points: NDArray[np.float32], k: int) -> NDArray[np.int64]:
-    """Nearest neighbours in a patch (N, 3), the point itself included, nearest first: (N, k)."""
-    if k == 0:
-        return np.empty((len(points), 0), np.int64)
-    return knn(points, points, k)[1]
+def patch_graph(points: NDArray[np.floating], k: int) -> IntArray:
+    """Nearest neighbours in a patch (N, 3), the point itself included, nearest first: (N, k).
+
+    k  at most N; of points equally near the one of the lower row comes first
+    """
+    rows = np.empty((len(points), k), np.int64)
+    if rows.size:
+        _search(build_tree(points.astype(np.float64), _LEAF_SIZE), k, rows)
+    return rows
+
+
+@compiled
+def _search(tree: KdTree, k: int, rows: IntArray) -> None:
+    x, y, z = tree.xyz[0], tree.xyz[1], tree.xyz[2]
+    count = len(x)
+    near_x, near_y, near_z = np.empty(count), np.empty(count), np.empty(count)
+    near_row, sq_near = np.empty(count, np.int64), np.empty(count)
+    chosen_sq, chosen_row = np.empty(count), np.empty(count, np.int64)
+    sq_center, picked = np.empty(count), np.empty(count + 1, np.int64)
+    sq_limit = np.inf
+    for leaf in range(1 << tree.depth):
+        first, last = _place(tree, leaf, 0), _place(tree, leaf + 1, 0)
+        cx, cy, cz = x[first:last].mean(), y[first:last].mean(), z[first:last].mean()
+        _sq_distances(x, y, z, cx, cy, cz, sq_center)
+        # k points lie within `reach` of the centre, so within reach + radius of any point here.
+        up = 0
+        while _place(tree, (leaf >> up) + 1, up) - _place(tree, leaf >> up, up) < k:
+            up += 1
+        around = sq_center[_place(tree, leaf >> up, up) : _place(tree, (leaf >> up) + 1, up)]
+        reach, radius = math.sqrt(around.max()), math.sqrt(sq_center[first:last].max())
+        sq_far = ((reach + 2 * radius) * _ROUNDING) ** 2
+        near = _pick(sq_center, sq_far, picked)
+        for i in range(near):
+            near_x[i], near_y[i], near_z[i] = x[picked[i]], y[picked[i]], z[picked[i]]
+            near_row[i] = tree.order[picked[i]]
+        for i in range(first, last):
+            _sq_distances(near_x[:near], near_y[:near], near_z[:near], x[i], y[i], z[i], sq_near)
+            sq_sure = ((reach + math.sqrt(sq_center[i])) * _ROUNDING) ** 2
+            sq_limit = _limit(sq_near[:near], k, min(sq_limit, sq_sure), sq_sure)
+            chosen = _pick(sq_near[:near], sq_limit, picked)
+            for j in range(chosen):
+                chosen_sq[j], chosen_row[j] = sq_near[picked[j]], near_row[picked[j]]
+            _put_in_order(chosen_sq[:chosen], chosen_row[:chosen], rows[tree.order[i]])
+
+
+@compiled
+def _place(tree: KdTree, node: int, up: int) -> int:
+    """First place of a node, counted from the left, that is `up` levels above the leaves."""
+    return (node * len(tree.order)) >> (tree.depth - up)
+
+
+@compiled
+def _sq_distances(
+    xs: FloatArray, ys: FloatArray, zs: FloatArray, x: float, y: float, z: float, out: FloatArray
+) -> None:
+    for i in range(len(xs)):
+        dx, dy, dz = xs[i] - x, ys[i] - y, zs[i] - z
+        out[i] = dx * dx + dy * dy + dz * dz
+
+
+@compiled
+def _pick(sq_distances: FloatArray, sq_limit: float, picked: IntArray) -> int:
+    """Put the places of distances within the limit into `picked`; returns how many."""
+    count = np.uint64(0)  # unsigned, so that no index is taken for one from the end
+    for i in range(len(sq_distances)):
+        picked[count] = i
+        count += np.uint64(sq_distances[i] <= sq_limit)
+    return int(count)
+
+
+@compiled
+def _limit(sq_distances: FloatArray, k: int, guess: float, sure: float) -> float:
+    """A squared distance within which at least k lie, and few more where that is possible.
+
+    sure  a limit within which k lie for sure
+    """
+    low, high = 0.0, sure
+    for _ in range(16):
+        inside = 0
+        for i in range(len(sq_distances)):
+            inside += sq_distances[i] <= guess
+        if inside < k:
+            low = guess
+        else:
+            high = guess
+            if inside <= k + _SPARE:
+                break
+        guess *= (k + _SPARE / 2) / max(inside, 1)  # as on a plane, where they grow together
+        if not low < guess < high:
+            guess = (low + high) / 2
+    return high
+
+
+@compiled
+def _put_in_order(sq_distances: FloatArray, names: IntArray, nearest: IntArray) -> None:
+    """Fill `nearest` (k,) with the names of the k nearest, ties by name."""
+    for i in range(len(names)):
+        rank = 0
+        for j in range(len(names)):
+            rank += (sq_distances[j] < sq_distances[i]) | (
+                (sq_distances[j] == sq_distances[i]) & (names[j] < names[i])
+            )
+        if rank < len(nearest):
+            nearest[rank] = names[i]

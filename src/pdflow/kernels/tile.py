@@ -51,6 +51,39 @@ def pack(matrix: Array) -> Array:
     return np.ascontiguousarray(wide.reshape(rows, -1, COLUMNS).swapaxes(0, 1)).reshape(-1)
 
 
+def _tile_edges(
+    _: Any, features: Any, point: Any, graph: Any, edge: Any, width: Any, out: Any
+) -> tuple[Any, Any]:
+    """out[r, c] = relu(features[point, c] + features[graph[edge + r], width + c]).
+
+    features  flat float32, rows of 2 width; width is a multiple of COLUMNS
+    graph     flat int64 rows of features
+    out       flat float32, ROWS x width
+    """
+    index = types.int64
+    signature = types.void(features, index, graph, index, index, out)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        features, graph, out = (_data(context, builder, signature, arguments, i) for i in (0, 2, 5))
+        _, point, _, edge, width, _ = arguments
+        stride = builder.mul(width, _INDEX(2))
+        own = builder.gep(features, [builder.mul(point, stride)])
+        others = []
+        for r in range(ROWS):
+            row = builder.load(builder.gep(graph, [builder.add(edge, _INDEX(r))]))
+            others.append(builder.gep(features, [builder.add(builder.mul(row, stride), width)]))
+        zero = ir.Constant(_VECTOR, [0.0] * _LANES)
+        with cgutils.for_range_slice(builder, _INDEX(0), width, _INDEX(_LANES)) as (c, _):
+            centre = _load(builder, builder.gep(own, [c]))
+            for r, other in enumerate(others):
+                total = builder.fadd(centre, _load(builder, builder.gep(other, [c])))
+                place = builder.add(builder.mul(width, _INDEX(r)), c)
+                _store(builder, _larger(builder, zero, total), builder.gep(out, [place]))
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
 def _tile_max(
     _: Any, left: Any, depth: Any, right: Any, panel: Any, out: Any, place: Any
 ) -> tuple[Any, Any]:
@@ -122,6 +155,7 @@ def _tile_affine(
     return signature, generate
 
 
+tile_edges: Callable[..., None] = intrinsic(_tile_edges)
 tile_max: Callable[..., None] = intrinsic(_tile_max)
 tile_affine: Callable[..., None] = intrinsic(_tile_affine)
 
