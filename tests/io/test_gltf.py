@@ -1,17 +1,51 @@
+from __future__ import annotations
+
+import json
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pdflow import TriangleMesh, read_mesh, write_mesh
-from pdflow.errors import MissingExtraError, PdflowError
+from pdflow.errors import LossWarning, MissingExtraError, PdflowError
+
+MESH = TriangleMesh([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 2]], [[0, 1, 2], [0, 2, 3]])
 
 
-def test_mesh_comes_back(tmp_path: Path) -> None:
-    mesh = TriangleMesh([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 2]], [[0, 1, 2], [0, 2, 3]])
-    write_mesh(tmp_path / "m.glb", mesh)
-    back = read_mesh(tmp_path / "m.glb")
-    assert np.array_equal(back.triangles, mesh.triangles)
+@pytest.mark.parametrize("name", ["m.glb", "m.gltf", "M.GLTF", "m.data"])
+def test_mesh_comes_back(tmp_path: Path, name: str) -> None:
+    write_mesh(tmp_path / name, MESH, format="glb")
+    back = read_mesh(tmp_path / name, format="glb")
+    assert np.array_equal(back.triangles, MESH.triangles)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_gltf_is_text_and_glb_is_not(tmp_path: Path) -> None:
+    for name in ("m.gltf", "m.glb"):
+        write_mesh(tmp_path / name, MESH)
+    assert json.loads((tmp_path / "m.gltf").read_text())["asset"]["version"] == "2.0"
+    assert (tmp_path / "m.glb").read_bytes()[:4] == b"glTF"
+
+
+def test_what_single_precision_loses_is_named(tmp_path: Path) -> None:
+    far = TriangleMesh(MESH.vertices + 5e6 + 0.1, MESH.faces)
+    with pytest.warns(LossWarning, match=r"glTF cannot hold coordinates beyond single precision"):
+        write_mesh(tmp_path / "m.glb", far)
+    with pytest.raises(PdflowError, match="does not fit"):
+        write_mesh(tmp_path / "huge.glb", TriangleMesh(MESH.vertices * 1e300, MESH.faces))
+    assert not (tmp_path / "huge.glb").exists()
+
+
+def test_faces_beyond_the_vertices_name_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "m.glb"
+    write_mesh(path, MESH)
+    data = path.read_bytes()
+    corners = MESH.faces.astype("<u4").tobytes()
+    assert corners in data
+    path.write_bytes(data.replace(corners, corners[:-4] + b"\xff\0\0\0"))
+    with pytest.raises(PdflowError, match=r"m\.glb: A face points at vertex 255"):
+        read_mesh(path)
 
 
 def test_damaged_file_is_one_sentence(tmp_path: Path) -> None:
@@ -21,7 +55,7 @@ def test_damaged_file_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "trimesh", None)
+    monkeypatch.setitem(sys.modules, "trimesh", None)
     (tmp_path / "m.glb").write_bytes(b"glTF")
     with pytest.raises(MissingExtraError, match=r"pdflow\[mesh\]"):
         read_mesh(tmp_path / "m.glb")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pdflow import TriangleMesh, read_mesh, write_mesh
-from pdflow.errors import PdflowError
+from pdflow.errors import LossWarning, PdflowError
 
 CUBE_QUADS = [
     [0, 3, 2, 1],
@@ -78,6 +78,19 @@ def test_stl_holds_float32(tmp_path: Path) -> None:
     back = read_mesh(path)
     np.testing.assert_array_equal(back.triangles, mesh.triangles.astype(np.float32))
     assert back.faces.tolist() == mesh.faces.tolist()  # vertices numbered as they appear
+
+
+def test_stl_names_what_float32_loses(tmp_path: Path) -> None:
+    far = TriangleMesh(cube().vertices + [5e5, 5e6 + 0.1, 0], cube().faces)
+    with pytest.warns(LossWarning, match=r"STL cannot hold coordinates beyond single precision"):
+        write_mesh(tmp_path / "far.stl", far)
+
+
+@pytest.mark.parametrize("suffix", ["off", "obj", "stl", "ply", "glb"])
+def test_a_mesh_without_faces_is_not_written(tmp_path: Path, suffix: str) -> None:
+    with pytest.raises(PdflowError, match="no faces"):
+        write_mesh(tmp_path / f"a.{suffix}", TriangleMesh(np.eye(3), np.empty((0, 3))))
+    assert not list(tmp_path.iterdir())
 
 
 def test_stl_writes_unit_facet_normals_and_zero_for_slivers(tmp_path: Path) -> None:

@@ -114,9 +114,12 @@ def read_mesh(path: PathLike, format: str | None = None) -> TriangleMesh:
 
 
 def write_mesh(path: PathLike, mesh: TriangleMesh, format: str | None = None) -> None:
-    """Write a triangle mesh, atomically."""
-    module = _mesh_format(Path(path), format).load()
-    with atomic_path(Path(path)) as temporary:
+    """Write a triangle mesh, atomically. Warns once (LossWarning) of what the format can't hold."""
+    fmt = _mesh_format(Path(path), format)
+    module = fmt.load()
+    if not len(mesh.faces):
+        raise PdflowError(f"{path}: the mesh has no faces, so nothing was written.")
+    with atomic_path(Path(path), _suffix(Path(path), fmt)) as temporary:
         module.write_mesh(temporary, mesh)
 
 

@@ -109,6 +109,13 @@ class SingleRounding:
         return [f"coordinates beyond single precision (it moves them by up to {self._largest:.2g})"]
 
 
+def single_precision_losses(points: NDArray[np.float64]) -> list[str]:
+    """What float32 takes from coordinates (M, 3), in words for `warn_of_losses`."""
+    rounding = SingleRounding()
+    rounding.add(points)
+    return rounding.losses
+
+
 def assign_exactly(target: NDArray[Any], values: NDArray[Any], what: str) -> None:
     """Copy values into an array of another dtype; refused where an integer would change.
 

@@ -1,4 +1,7 @@
-"""glTF meshes (GLB and GLTF), read and written by trimesh."""
+"""glTF meshes (GLB and GLTF), read and written by trimesh.
+
+glTF holds float32; where its rounding can be seen, it is named.
+"""
 
 from __future__ import annotations
 
@@ -8,28 +11,48 @@ import numpy as np
 
 from pdflow.errors import PdflowError
 from pdflow.extras import require
+from pdflow.io.columns import warn_of_losses
+from pdflow.io.exact import single_precision_losses
 from pdflow.mesh import TriangleMesh
 
 
 def read_mesh(path: Path) -> TriangleMesh:
     """All meshes of a scene as one, in the scene's frame."""
     trimesh = require("trimesh", extra="mesh", purpose="Reading glTF")
+    resolver = trimesh.visual.resolvers.FilePathResolver(str(path.absolute()))
     try:
-        scene = trimesh.load_scene(path, process=False)
+        with path.open("rb") as file:
+            kind = "glb" if file.read(4) == b"glTF" else "gltf"
+            file.seek(0)
+            scene = trimesh.load_scene(file, kind, resolver=resolver, process=False)
         parts = [m for m in scene.dump() if hasattr(m, "faces") and len(m.faces)]
     except Exception as error:  # trimesh lets any error of its parsers through
         raise PdflowError(f"{path} is not a readable glTF file ({error}).") from error
     if not parts:
         raise PdflowError(f"{path} holds no triangles: give a file with a mesh.")
     starts = np.cumsum([0, *(len(m.vertices) for m in parts[:-1])])
-    return TriangleMesh(
-        np.concatenate([m.vertices for m in parts]),
-        np.concatenate([m.faces + start for m, start in zip(parts, starts, strict=True)]),
-    )
+    try:
+        return TriangleMesh(
+            np.concatenate([m.vertices for m in parts]),
+            np.concatenate([m.faces + start for m, start in zip(parts, starts, strict=True)]),
+        )
+    except PdflowError as error:
+        raise PdflowError(f"{path}: {error}") from error
 
 
 def write_mesh(path: Path, mesh: TriangleMesh) -> None:
-    """One mesh as binary glTF; coordinates are float32 there."""
+    """One mesh in one file: text with its numbers inside for `.gltf`, or else binary."""
     trimesh = require("trimesh", extra="mesh", purpose="Writing glTF")
+    with np.errstate(over="ignore"):
+        if not np.isfinite(mesh.vertices.astype(np.float32)).all():
+            raise PdflowError(
+                "A coordinate does not fit the float32 of glTF: write OFF, OBJ or PLY."
+            )
     made = trimesh.Trimesh(mesh.vertices, mesh.faces, process=False)
-    path.write_bytes(made.export(file_type="glb"))
+    if path.suffix.lower() == ".gltf":
+        files = trimesh.exchange.gltf.export_gltf(made.scene(), embed_buffers=True)
+        (text,) = files.values()
+        path.write_bytes(text)
+    else:
+        path.write_bytes(made.export(file_type="glb"))
+    warn_of_losses("glTF", single_precision_losses(mesh.vertices))

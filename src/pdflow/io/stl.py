@@ -1,7 +1,7 @@
 """STL: a soup of triangles, binary or text.
 
 STL has no shared vertices, so equal corners are merged exactly: a closed mesh comes back
-closed. Written is binary STL, which holds float32; positions may move by its rounding.
+closed. Written is binary STL, which holds float32; where its rounding can be seen, it is named.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdflow.errors import PdflowError
+from pdflow.io.columns import warn_of_losses
+from pdflow.io.exact import single_precision_losses
 from pdflow.io.off import damaged
 from pdflow.mesh import TriangleMesh
 
@@ -61,6 +63,7 @@ def write_mesh(path: Path, mesh: TriangleMesh) -> None:
         file.write(b"binary STL".ljust(HEADER_BYTES))
         file.write(len(facets).to_bytes(4, "little"))
         facets.tofile(file)
+    warn_of_losses("STL", single_precision_losses(mesh.vertices))
 
 
 def _read_text(path: Path, data: bytes) -> NDArray[np.float64]:
