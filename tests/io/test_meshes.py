@@ -81,7 +81,7 @@ def test_stl_holds_float32(tmp_path: Path) -> None:
 
 
 def test_stl_names_what_float32_loses(tmp_path: Path) -> None:
-    far = TriangleMesh(cube().vertices + [5e5, 5e6 + 0.1, 0], cube().faces)
+    far = TriangleMesh(cube().vertices + np.array([5e5, 5e6 + 0.1, 0]), cube().faces)
     with pytest.warns(LossWarning, match=r"STL cannot hold coordinates beyond single precision"):
         write_mesh(tmp_path / "far.stl", far)
 

@@ -26,7 +26,7 @@ from pdflow.io.columns import warn_of_losses
 from pdflow.io.damage import Damage
 from pdflow.io.las_check import check_points
 from pdflow.io.las_codec import PointSink, add_laszip_vlr, open_points
-from pdflow.io.las_frame import Frame, bounding_box, choose_frame
+from pdflow.io.las_frame import LARGEST_COORDINATE, Frame, bounding_box, choose_frame
 from pdflow.io.las_header import LasHeader, read_header, write_evlrs, write_header
 from pdflow.io.las_layout import record_dtype, standard_dimensions
 from pdflow.io.las_metadata import by_pdflow, kept_header, make_header, read_metadata
@@ -98,6 +98,8 @@ class LasWriter(Writer):
                 "LAS cannot hold NaN or infinite coordinates: add --drop-nonfinite to leave "
                 "such points out."
             )
+        if np.abs(box).max() > LARGEST_COORDINATE:
+            raise PdflowError(f"LAS cannot hold coordinates as large as {np.abs(box).max():.3g}.")
         if self._target is None:
             growing = self._header.count is None or self._header.count > len(chunk)
             self._target = self._begin(box, chunk, growing)
@@ -132,12 +134,11 @@ class LasWriter(Writer):
         frame = choose_frame(box, growing)
         self._lost = plan.lost + [f"attribute {n!r} (no columns)" for n in empty] + lost
         if kept:
-            frame = Frame(kept.scales, kept.offsets).widened(box)
-            if not np.array_equal(frame.scales, kept.scales):
-                self._lost.append(
-                    f"the scales {kept.scales.tolist()} of its file this far from the offsets "
-                    f"(they are now {frame.scales.tolist()})"
-                )
+            frame = Frame(kept.scales, kept.offsets).fitted(box)
+            for what in ("scales", "offsets"):
+                old, new = getattr(kept, what).tolist(), getattr(frame, what).tolist()
+                if old != new:
+                    self._lost.append(f"points this far out with the {what} {old} (now {new})")
         header.scales, header.offsets = frame.scales, frame.offsets
         return _Target(self._path, header, plan)
 

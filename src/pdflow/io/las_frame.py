@@ -12,6 +12,8 @@ _LARGEST = 2**31 - 2
 _FINEST_NEEDED = 1e-4
 _RELATIVE = 1e-9
 _HEADROOM = 10.0
+LARGEST_COORDINATE = 1e300
+"""Beyond it, sums of coordinates are no numbers any more."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +36,24 @@ class Frame:
         """Whether all coordinates in a box (2, 3) have an integer."""
         return bool((np.abs((box - self.offsets) / self.scales) <= _LARGEST).all())
 
+    def fitted(self, box: NDArray[np.float64]) -> Frame:
+        """The frame itself where a box (2, 3) fits; else with other offsets, then other scales.
+
+        The offsets go first: far from them the scales would have to be coarse.
+
+        >>> frame = Frame(np.full(3, 1e-3), np.zeros(3)).fitted(np.array([[5e6] * 3, [5.1e6] * 3]))
+        >>> frame.scales.tolist(), frame.offsets.tolist()
+        ([0.001, 0.001, 0.001], [5000000.0, 5000000.0, 5000000.0])
+        """
+        outside = np.abs(box - self.offsets).max(0) / _LARGEST > np.abs(self.scales)
+        extent = np.maximum(box[1] - box[0], np.abs(self.scales))
+        unit = 10.0 ** np.ceil(np.log10(extent))
+        middle = np.rint((box[0] / 2 + box[1] / 2) / unit) * unit
+        return Frame(self.scales, np.where(outside, middle, self.offsets)).widened(box)
+
     def widened(self, box: NDArray[np.float64]) -> Frame:
         """The frame with the scale of each axis raised by powers of ten until the box fits."""
-        reach = np.abs((box - self.offsets) / self.scales).max(0) / _LARGEST
+        reach = np.abs(box - self.offsets).max(0) / _LARGEST / np.abs(self.scales)
         steps = np.ceil(np.log10(np.maximum(reach, 1.0)))
         return Frame(self.scales * 10.0**steps, self.offsets)
 

@@ -42,18 +42,57 @@ def test_the_scale_of_the_file_stays(
     np.testing.assert_array_equal(read(tmp_path / "b.laz").points, cloud.points)
 
 
-def test_the_scale_is_widened_rather_than_failing(
+def test_the_offset_is_moved_rather_than_losing_digits(
     tmp_path: Path, laspy_cloud: Callable[..., laspy.LasData]
 ) -> None:
     laspy_cloud(3).write(tmp_path / "a.laz")
     cloud = read(tmp_path / "a.laz")
     far = cloud.with_points(cloud.points + np.array([1e9, 0, 0]))
-    with pytest.warns(LossWarning, match="scales") as caught:
+    with pytest.warns(LossWarning, match="with the offsets") as caught:
         write(tmp_path / "b.laz", far)
     assert len(caught) == 1
     again = read(tmp_path / "b.laz")
+    assert again.metadata["las"]["scales"] == cloud.metadata["las"]["scales"]
+    assert np.abs(again.points - far.points).max() <= 2e-7
+
+
+def test_the_scale_is_widened_rather_than_failing(
+    tmp_path: Path, laspy_cloud: Callable[..., laspy.LasData]
+) -> None:
+    laspy_cloud(3).write(tmp_path / "a.laz")
+    cloud = read(tmp_path / "a.laz")
+    wide = cloud.points.copy()
+    wide[0, 0] += 1e9
+    with pytest.warns(LossWarning, match="with the scales") as caught:
+        write(tmp_path / "b.laz", cloud.with_points(wide))
+    assert len(caught) == 1
+    again = read(tmp_path / "b.laz")
     assert again.metadata["las"]["scales"] == [1.0, 0.01, 0.0001]
-    assert np.abs(again.points - far.points).max(0).tolist() <= [0.5, 0.0, 0.0]
+    assert np.abs(again.points - wide).max(0).tolist() <= [0.5, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("size", [20, 50])
+def test_a_local_file_moved_to_utm_keeps_a_tenth_of_a_millimetre(tmp_path: Path, size: int) -> None:
+    local = PointCloud(np.random.default_rng(0).uniform(0, 1, (50, 3)))
+    write(tmp_path / "local.las", local)
+    offset = np.array([5e5 + 0.1234, 5e6 + 0.4321, 0])
+    with (
+        pytest.warns(LossWarning, match="with the offsets"),
+        open_reader(tmp_path / "local.las") as reader,
+        open_writer(tmp_path / "utm.las", reader.header) as writer,
+    ):
+        for chunk in reader.chunks(size):
+            writer.write(chunk.with_points(chunk.points + offset))
+    assert np.abs(read(tmp_path / "utm.las").points - local.points - offset).max() < 1e-8
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_coordinates_near_the_end_of_float64(tmp_path: Path, kept: bool) -> None:
+    write(tmp_path / "a.las", PointCloud(np.eye(3)))
+    metadata = read(tmp_path / "a.las").metadata if kept else None
+    with pytest.raises(PdflowError, match=r"as large as 1\.7e\+308"):
+        write(tmp_path / "b.las", PointCloud(np.eye(3) * 1.7e308, None, metadata))
+    assert not (tmp_path / "b.las").exists()
 
 
 def test_values_too_large_for_their_bits_move_to_extra_bytes(
