@@ -222,6 +222,18 @@ def test_points_of_one_scan_can_go(
     np.testing.assert_allclose(again.points, cloud.points[50:], rtol=0, atol=1e-9)
 
 
+def test_points_of_mixed_scans_are_sorted_but_not_in_silence(
+    two_scans: tuple[Path, list[np.ndarray]], tmp_path: Path
+) -> None:
+    cloud = read(two_scans[0])
+    with pytest.warns(LossWarning, match="E57 cannot hold points in this order"):
+        write(tmp_path / "turned.e57", cloud[::-1])
+    back = read(tmp_path / "turned.e57")
+    by_scan = np.argsort(cloud.attributes["scan"][::-1], kind="stable")
+    np.testing.assert_allclose(back.points, cloud[::-1].points[by_scan], atol=1e-9)
+    np.testing.assert_array_equal(back.attributes["scan"], np.sort(cloud.attributes["scan"]))
+
+
 def test_scans_that_nothing_tells_apart(
     two_scans: tuple[Path, list[np.ndarray]], tmp_path: Path
 ) -> None:

@@ -83,6 +83,8 @@ class _CloudWriter:
             if count > 1:
                 del self._attributes[SCAN]
                 scans += [{} for _ in range(count - len(scans))]
+                if (np.diff(index.astype(np.int64)) < 0).any():
+                    self._lost.append("points in this order (they are now scan by scan)")
                 return scans, [np.flatnonzero(index == i) for i in range(count)]
         if len(scans) > 1:
             self._lost.append("metadata 'e57.scans' (no attribute 'scan' tells them apart)")

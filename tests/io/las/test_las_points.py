@@ -76,13 +76,17 @@ def test_a_local_file_moved_to_utm_keeps_a_tenth_of_a_millimetre(tmp_path: Path,
     local = PointCloud(np.random.default_rng(0).uniform(0, 1, (50, 3)))
     write(tmp_path / "local.las", local)
     offset = np.array([5e5 + 0.1234, 5e6 + 0.4321, 0])
-    with (
-        pytest.warns(LossWarning, match="with the offsets"),
-        open_reader(tmp_path / "local.las") as reader,
-        open_writer(tmp_path / "utm.las", reader.header) as writer,
-    ):
-        for chunk in reader.chunks(size):
-            writer.write(chunk.with_points(chunk.points + offset))
+
+    def move() -> None:
+        with (
+            open_reader(tmp_path / "local.las") as reader,
+            open_writer(tmp_path / "utm.las", reader.header) as writer,
+        ):
+            for chunk in reader.chunks(size):
+                writer.write(chunk.with_points(chunk.points + offset))
+
+    with pytest.warns(LossWarning, match="with the offsets"):
+        move()
     assert np.abs(read(tmp_path / "utm.las").points - local.points - offset).max() < 1e-8
 
 
