@@ -16,6 +16,7 @@ from pdflow import PointCloud, read, read_mesh, write, write_mesh
 from pdflow.errors import PdflowError
 from pdflow.io import FORMATS, atomic_path, drop_nonfinite, find_format, require_finite
 from pdflow.io.metadata import decode_metadata, encode_metadata
+from pdflow.io.registry import PACKED
 from pdflow.mesh import TriangleMesh
 
 # Registry
@@ -49,8 +50,8 @@ def test_suffixes_and_names_are_unique() -> None:
 @pytest.mark.parametrize(
     ("name", "format", "expected"),
     [
-        ("cloud.doc", None, "suffix '.doc' names no known format"),
-        ("cloud", None, "no suffix names no known format"),
+        ("cloud.doc", None, "names no known format, by its suffix '.doc'"),
+        ("cloud", None, "names no known format, for it has no suffix"),
         ("cloud.ply", "docx", "Unknown format 'docx'"),
     ],
 )
@@ -58,6 +59,16 @@ def test_unknown_formats_list_the_known_ones(name: str, format: str | None, expe
     with pytest.raises(PdflowError, match=expected) as caught:
         find_format(Path(name), format)
     assert all(fmt.name in str(caught.value) for fmt in FORMATS)
+
+
+@pytest.mark.parametrize("suffix", sorted(PACKED))
+def test_packed_files_are_to_be_unpacked(tmp_path: Path, suffix: str) -> None:
+    for path in (tmp_path / f"a.xyz{suffix}", tmp_path / "a.xyz", tmp_path / "a.ply"):
+        path.write_bytes(PACKED[suffix] + bytes(99))
+        if suffix == ".zip" and path.suffix != suffix:
+            continue  # it could be NPZ, whatever its name
+        with pytest.raises(PdflowError, match=rf"{path.name} is packed: unpack it first"):
+            read(path)
 
 
 def test_a_mesh_is_no_cloud_and_a_cloud_no_mesh(tmp_path: Path) -> None:

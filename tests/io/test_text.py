@@ -83,6 +83,9 @@ def example_cloud(count: int = 20) -> PointCloud:
         "z y x\n3 2.5 1\n6 5 4\n",
         "# Z;X;Y\n3 1 2.5\n6 4 5\n",
         "Easting Northing Height\n1 2.5 3\n4 5 6\n",
+        "Latitude,Longitude,Altitude\n2.5,1,3\n5,4,6\n",
+        "1|2.5|3\n4|5|6\n",
+        "x | y | z\n1 | 2.5 | 3\n4 | 5 | 6\n",
         "1e0 25e-1 +3.\n4 5 6\n",
     ],
 )
@@ -93,6 +96,18 @@ def test_any_way_to_write_three_columns(tmp_path: Path, content: str, suffix: st
     assert cloud.attributes == {}
     found = cloud.metadata.get("comments", [])
     assert found == (["made by hand"] if "by hand" in content else [])
+
+
+def test_coordinates_by_other_names_than_x_y_z(tmp_path: Path) -> None:
+    content = "id,lat,lon,h\n1,50.5,8.25,100\n2,50.75,8.5,101\n"
+    cloud = read(write_file(tmp_path, "a.csv", content))
+    assert cloud.points.tolist() == [[8.25, 50.5, 100], [8.5, 50.75, 101]]
+    assert names_and_dtypes(cloud) == {"id": "int64"}
+    both = read(write_file(tmp_path, "b.csv", "x,y,z,height,lat\n1,2,3,4,5\n"))
+    assert both.points.tolist() == [[1, 2, 3]]
+    assert list(both.attributes) == ["height", "lat"]
+    write(tmp_path / "c.csv", both)
+    assert_same(read(tmp_path / "c.csv"), both)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "utf-16", "utf-8-sig"])
@@ -427,6 +442,7 @@ ROWS = "0 0 0\n" * 16
         ("a.xyz", "# only\n\n", "holds no row of numbers"),
         ("a.xyz", " \n", "holds no row of numbers"),
         ("a.xyz", b"\x00\x01\x02\xff" * 9, "is no text"),
+        ("a.xyz", b"1 2 3\n4 5 6\n\x00", "is no text, for its byte 12 is zero"),
         ("a.xyz", b"\xfe\xff\xfe" * 999, ""),
         ("a.xyz", b"\xff\xd8\xff\xe0" * 99, "holds no row of numbers"),
         ("a.xyz", "1" * (1 << 21), "line 1: too long"),

@@ -17,7 +17,7 @@ import numpy as np
 from pdflow.cloud import PointCloud
 from pdflow.errors import PdflowError
 from pdflow.io.atomic import atomic_path
-from pdflow.io.registry import FORMATS, Format, find_format
+from pdflow.io.registry import FORMATS, PACKED, Format, find_format
 from pdflow.io.stream import CHUNK, Field, Header, MemoryReader, Reader, Writer, fields_of
 from pdflow.mesh import TriangleMesh
 
@@ -228,5 +228,10 @@ def _check_readable(path: Path) -> None:
             raise PdflowError(f"{path} is a device or a pipe: save its data in a file first.")
         if path.stat().st_size == 0:
             raise PdflowError(f"{path} is empty: it holds no header and no points.")
+        with path.open("rb") as file:
+            start = file.read(8)
+        # A zip archive may be NPZ, whatever its name.
+        if any(start.startswith(mark) for suffix, mark in PACKED.items() if suffix != ".zip"):
+            raise PdflowError(f"{path} is packed: unpack it first.")
     except OSError as error:
         raise PdflowError(f"{path} cannot be read ({error.strerror}).") from error

@@ -55,6 +55,17 @@ FORMATS: tuple[Format, ...] = (
 )
 
 
+PACKED = {
+    ".gz": b"\x1f\x8b",
+    ".bz2": b"BZh",
+    ".xz": b"\xfd7zXZ",
+    ".zst": b"\x28\xb5\x2f\xfd",
+    ".7z": b"7z\xbc\xaf",
+    ".zip": b"PK\x03\x04",
+}
+"""Suffixes of packed files, which are refused, and how such files begin."""
+
+
 def find_format(path: Path, name: str | None = None) -> Format:
     """The format called `name`, or else the one that the suffix of `path` belongs to.
 
@@ -71,5 +82,7 @@ def find_format(path: Path, name: str | None = None) -> Format:
             return fmt
     if name is not None:
         raise PdflowError(f"Unknown format {name!r}: choose one of {known}.")
-    suffix = f"suffix {path.suffix!r}" if path.suffix else "no suffix"
-    raise PdflowError(f"{path}: {suffix} names no known format: add --format with one of {known}.")
+    if path.suffix.lower() in PACKED:
+        raise PdflowError(f"{path} is packed: unpack it first.")
+    why = f"by its suffix {path.suffix!r}" if path.suffix else "for it has no suffix"
+    raise PdflowError(f"{path} names no known format, {why}: add --format with one of {known}.")

@@ -1,9 +1,10 @@
 """Text: XYZ, TXT, ASC, XYZN, XYZRGB, CSV and PTS, with or without names, any delimiter.
 
-Reading finds out delimiter, comments, names and dtypes. Without names, the first three columns
-are coordinates; one more is intensity; three more are colours (whole numbers from 0 to 255) or
-normals (length 1); anything else is called column_3, column_4, ... Comments after the first row
-are skipped.
+Reading finds out delimiter, comments, names and dtypes. The coordinates are called x, y and z, or
+easting, northing and elevation, or longitude, latitude and height. Without names, the first three
+columns are coordinates; one more is intensity; three more are colours (whole numbers from 0 to
+255) or normals (length 1); anything else is called column_3, column_4, ... Comments after the
+first row are skipped.
 
 Writing gives plain numbers where these say it all. Otherwise a comment `# x y z intensity ...`
 (in CSV, a first row) names the columns, and comments `# pdflow KEY JSON` hold the metadata.

@@ -22,7 +22,14 @@ from pdflow.io.columns import Layout, noted_fields, plan_reading, take_note
 from pdflow.io.comments import decode_comments
 from pdflow.io.stream import CHUNK, Header, Reader
 from pdflow.io.table import is_number, parse_rows
-from pdflow.io.text_sniff import DIALECT, canonical_name, color_columns, open_text, sniff
+from pdflow.io.text_sniff import (
+    DIALECT,
+    canonical_name,
+    color_columns,
+    find_axes,
+    open_text,
+    sniff,
+)
 
 KEEP_BYTES = 1 << 26
 """Most bytes of numbers that are kept from the search for whole numbers."""
@@ -162,14 +169,13 @@ class TextReader(Reader):
 
     def _axis_columns(self) -> list[int]:
         """The columns of x, y and z: the first three where their names do not say."""
-        names = [canonical_name(name) for name in self._text.names or ()]
-        missing = [axis for axis in "xyz" if axis not in names]
-        if len(missing) in (1, 2):
+        try:
+            return find_axes(self._text.names or ())
+        except ValueError as missing:
             raise PdflowError(
-                f"{self._path}: no column is called {' or '.join(missing)} although others have "
-                "such names: name x, y and z, or none of them."
-            )
-        return [0, 1, 2] if missing else [names.index(axis) for axis in "xyz"]
+                f"{self._path}: no column is called {missing} although others have such names: "
+                "name x, y and z, or none of them."
+            ) from missing
 
     def _names(self, limits: Limits | None = None) -> list[str]:
         """The names of the columns; where the file has none, by what they seem to hold."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import io
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -29,8 +29,17 @@ _ALIASES = {
     "classification": ("classification", "class"),
     "gps_time": ("gps_time", "gpstime"),
 }
+_OTHER_AXES = (
+    ("easting", "east", "longitude", "lon", "long"),
+    ("northing", "north", "latitude", "lat"),
+    ("elevation", "elev", "height", "altitude", "alt", "h", "up"),
+)
+"""What x, y and z are called where none of them is there."""
+
 _WORDS = {"x": "x", "y": "y", "z": "z"} | {w: name for name in _ALIASES for w in _ALIASES[name]}
 _COLORS = ("red", "green", "blue")
+_DELIMITERS = ",;|"
+_GAP = rf"[\s{_DELIMITERS}]+"
 _HEAD_BYTES = 1 << 16
 _LONGEST_LINE = 1 << 20
 _SAMPLE_ROWS = 1000
@@ -45,9 +54,28 @@ def canonical_name(name: str) -> str:
     return _WORDS.get(name.lower(), name)
 
 
+def find_axes(names: Sequence[str]) -> list[int]:
+    """The columns of x, y and z by their names, the first three where the names do not say.
+
+    >>> find_axes(["id", "z", "y", "X"]), find_axes(["lat", "lon", "h"]), find_axes(["a", "b", "c"])
+    ([3, 2, 1], [1, 0, 2], [0, 1, 2])
+
+    Some of x, y and z without the others is a ValueError that names these.
+    """
+    words = [canonical_name(name) for name in names]
+    missing = [axis for axis in "xyz" if axis not in words]
+    if not missing:
+        return [words.index(axis) for axis in "xyz"]
+    if len(missing) < 3:
+        raise ValueError(" or ".join(missing))
+    lower = [name.lower() for name in names]
+    others = [[i for i, name in enumerate(lower) if name in axis] for axis in _OTHER_AXES]
+    return [found[0] for found in others] if all(len(f) == 1 for f in others) else [0, 1, 2]
+
+
 def is_legal_name(name: str) -> bool:
     """Whether a name in a header line can be told from the delimiters and from numbers."""
-    return is_plain_name(name) and not set(name) & set(",;\"'") and not is_number(name)
+    return is_plain_name(name) and not set(name) & {*_DELIMITERS, '"', "'"} and not is_number(name)
 
 
 def inferred_dtypes(columns: Dtypes) -> Dtypes:
@@ -121,7 +149,7 @@ def sniff(path: Path) -> TextLayout:
             if any(_row_styles(line)):
                 break
             place = f"{path}, line {number}"
-            values = line.replace(",", " ").replace(";", " ").split()
+            values = re.split(_GAP, line.strip())
             if count is None and len(values) == 1 and values[0].isascii() and values[0].isdigit():
                 count = int(values[0])
             elif not header_line and not any(map(is_number, values)):
@@ -161,7 +189,10 @@ def _encoding(head: bytes, path: Path) -> str:
         if head.startswith(mark):
             return name
     if b"\0" in head:
-        raise PdflowError(f"{path} is no text: its suffix does not fit its content.")
+        raise PdflowError(
+            f"{path} is no text, for its byte {head.index(0)} is zero: give the format that it "
+            "has, or repair the file."
+        )
     try:
         codecs.getincrementaldecoder("utf-8")().decode(head)
     except UnicodeDecodeError:
@@ -181,7 +212,7 @@ def _lines(text: io.TextIOWrapper, path: Path) -> Iterator[tuple[int, str]]:
 def _row_styles(line: str) -> Iterator[RowStyle]:
     """The styles in which a line is a row of three numbers or more, the likeliest first."""
     for decimal_comma in (False, True):
-        for delimiter in (None, ",", ";"):
+        for delimiter in (None, *_DELIMITERS):
             ends = delimiter is not None and line.rstrip().endswith(delimiter)
             style = RowStyle(delimiter, decimal_comma, ends)
             values = style.split(line)
@@ -213,7 +244,7 @@ def _comment(line: str) -> str:
 
 
 def _words(line: str) -> list[str]:
-    return [word.strip("\"'") for word in re.split(r"[\s,;]+", line.strip(" \t\r\n,;"))]
+    return [word.strip("\"'") for word in re.split(_GAP, line.strip(" \t\r\n" + _DELIMITERS))]
 
 
 def _names_coordinates(line: str, columns: int) -> bool:
