@@ -11,6 +11,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from pdflow.cloud import PointCloud
 from pdflow.errors import PdflowError
 from pdflow.geometry.frame import unit_sphere
 from pdflow.geometry.sampling import sample_mesh
@@ -91,6 +92,13 @@ def test_tensors_of_any_kind_are_accepted(
     assert all(type(value) is float for value in found.values())
     half = measure(tensors[0].to(torch.bfloat16), clean.tolist(), mesh)
     assert half["cd"] == pytest.approx(expected["cd"], rel=0.1)
+
+
+def test_clouds_are_accepted(
+    shape: tuple[NDArray[np.float64], NDArray[np.float64], TriangleMesh],
+) -> None:
+    pred, clean, mesh = shape
+    assert measure(PointCloud(pred), PointCloud(clean), mesh) == measure(pred, clean, mesh)
 
 
 @pytest.mark.gpu

@@ -132,3 +132,11 @@ def test_bad_requests_are_refused() -> None:
         add_noise(np.eye(3), "gaussian", 0.1, seed=-3)
     with pytest.raises(PdflowError, match="row 0"):
         add_noise([[np.nan, 0, 0]], "gaussian", 0.1)
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_a_cloud_without_extent_has_no_relative_noise(count: int) -> None:
+    clean = np.full((count, 3), 7.0)
+    with pytest.raises(PdflowError, match="no extent"):
+        add_noise(clean, "gaussian", 0.02)
+    assert np.array_equal(add_noise(clean, "gaussian", 0.0), clean)

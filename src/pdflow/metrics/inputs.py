@@ -1,4 +1,4 @@
-"""What the metrics accept: numpy arrays, lists, or torch tensors on any device."""
+"""What the metrics accept: clouds, numpy arrays, lists, or torch tensors on any device."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pdflow.cloud import PointCloud
 from pdflow.errors import PdflowError
 from pdflow.geometry.frame import Frame, unit_sphere
 from pdflow.mesh import TriangleMesh
@@ -15,12 +16,14 @@ from pdflow.mesh import TriangleMesh
 def as_points(values: Any, name: str) -> NDArray[np.float64]:
     """A cloud as an (M, 3) float64 array, checked.
 
-    values  (M, 3) array, nested list, or torch tensor (copied from its device)
+    values  PointCloud, (M, 3) array, nested list, or torch tensor (copied from its device)
     name    what an error calls it
 
     >>> as_points([[0, 0, 1]], "The cloud").dtype.name
     'float64'
     """
+    if isinstance(values, PointCloud):
+        values = values.points
     if hasattr(values, "detach"):  # a torch tensor, recognised without importing torch
         values = values.detach().cpu().double().numpy()
     try:

@@ -63,6 +63,11 @@ def add_noise(points: ArrayLike, kind: str, level: float, seed: int = 0) -> Floa
     cloud = finite_points(points)
     if size == 0 or len(cloud) == 0:
         return np.array(cloud)
+    if not np.ptp(cloud, axis=0).any():
+        raise PdflowError(
+            "The cloud has no extent, so that no noise is relative to its size: give at least two "
+            "different points."
+        )
     offsets = _OFFSETS[kind](len(cloud), generator(seed))
     return np.asarray(cloud + size * unit_sphere(cloud).scale * offsets)
 
