@@ -93,6 +93,20 @@ def test_two_inputs_are_never_written_to_one_output(pdflow, cloud, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_file_that_is_named_twice_is_converted_once(pdflow, scan, tmp_path):
+    pattern = str(scan.parent / f"*{scan.suffix}")
+    result = pdflow("convert", scan, pattern, scan, "-o", f"{tmp_path}/out/", "--to", "xyz")
+    assert result.code == 0, result.err
+    assert result.out.count(f"{scan} ->") == 1
+
+
+def test_an_output_name_that_the_system_refuses_is_bad_input(pdflow, scan):
+    for words in (("convert", scan, "a" * 300 + ".ply"), ("noise", scan, "-o", "a" * 300 + ".ply")):
+        result = pdflow(*words)
+        assert result.code == 2
+        assert "cannot be written (File name too long)" in result.err
+
+
 def test_one_word_is_not_enough(pdflow, scan):
     outcome = pdflow("convert", scan)
     assert outcome.code == 2

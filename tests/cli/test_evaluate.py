@@ -158,6 +158,20 @@ def test_bad_words_are_one_sentence(pdflow, data, words, sentence):
     assert everything(data) == before
 
 
+def test_outputs_go_neither_onto_each_other_nor_onto_inputs(pdflow, data):
+    pred = data / "pred" / "box.xyz"
+    before = everything(data), pred.read_bytes()
+    for outputs in (
+        ("--csv", data / "a.png", "--plot", data / "a.png"),
+        ("--csv", pred),
+        ("--csv", data / "mesh" / ".." / "pred" / "box.xyz"),
+    ):
+        result = pdflow("evaluate", *files(data), *outputs)
+        assert result.code == 2
+        assert "would overwrite another file of this run" in result.err
+    assert (everything(data), pred.read_bytes()) == before
+
+
 def test_a_metric_that_needs_a_mesh_says_so(pdflow, data):
     outcome = pdflow("evaluate", *files(data)[:3], "--metrics", "p2m")
     assert outcome.code == 2

@@ -79,8 +79,7 @@ def run(
     names = None if metrics is None else [n.strip() for n in metrics.split(",") if n.strip()]
     chosen = choose_metrics(names, mesh is not None)
     shapes = _match(pred, clean, mesh, format)
-    if plot and plot.suffix.lower() != ".png":
-        raise PdflowError(f"{plot}: plots are written as PNG: choose a name that ends in .png.")
+    _check_outputs(csv, plot, shapes)
     rows: dict[str, Row] = {}
     panels: list[Panel] = []
     with ExitStack() as outputs:
@@ -118,8 +117,11 @@ def _match(pred: Path, clean: Path, mesh: Path | None, format: str | None) -> li
     """Which files belong together: those given, or those of the same name in directories."""
     given = {"PRED": pred, "--clean": clean} | ({"--mesh": mesh} if mesh else {})
     for path in given.values():
-        if not path.exists():
-            raise PdflowError(f"{path} does not exist: check the name.")
+        try:
+            if not path.exists():
+                raise PdflowError(f"{path} does not exist: check the name.")
+        except OSError as error:
+            raise PdflowError(f"{path} cannot be read ({error.strerror}).") from error
     if not any(path.is_dir() for path in given.values()):
         return [Shape(pred.stem, pred, clean, mesh)]
     for path in given.values():
@@ -163,6 +165,17 @@ def _by_stem(folder: Path, kind: str, format: str | None) -> dict[str, Path]:
         what = "clouds" if kind == "points" else "meshes"
         raise PdflowError(f"{folder} holds no {what} of a known format: check the directory.")
     return found
+
+
+def _check_outputs(csv: Path | None, plot: Path | None, shapes: Sequence[Shape]) -> None:
+    """Refuse outputs of no fitting name, onto each other, or onto what is to be measured."""
+    if plot and plot.suffix.lower() != ".png":
+        raise PdflowError(f"{plot}: plots are written as PNG: choose a name that ends in .png.")
+    taken = {path.resolve() for s in shapes for path in (s.pred, s.clean, s.mesh) if path}
+    for path in (csv, plot):
+        if path and path.resolve() in taken:
+            raise PdflowError(f"{path} would overwrite another file of this run: name another one.")
+        taken |= {path.resolve()} if path else set()
 
 
 def _measure(

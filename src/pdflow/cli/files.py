@@ -74,12 +74,12 @@ class Job:
 
 
 def expand_inputs(names: Sequence[str]) -> list[Path]:
-    """The files that names and patterns mean, in the order given; each pattern's sorted.
+    """The files that names and patterns mean, in the order given, each once; a pattern's sorted.
 
     The shell has often expanded patterns already; where it did not (quotes, Windows), this does.
     """
     try:
-        return [path for name in names for path in _expand(name)]
+        return list(dict.fromkeys(path for name in names for path in _expand(name)))
     except OSError as error:
         raise PdflowError(f"{error.filename} cannot be read ({error.strerror}).") from error
 
@@ -108,7 +108,11 @@ def plan_jobs(sources: Sequence[Path], output: str, suffix: str | None = None) -
     suffix  what replaces the suffix of the inputs in a directory; None keeps it
     """
     ends_in_slash = output.endswith(("/", os.sep))
-    if not ends_in_slash and not Path(output).is_dir():
+    try:
+        is_folder = ends_in_slash or Path(output).is_dir()
+    except OSError as error:
+        raise PdflowError(f"{output} cannot be written ({error.strerror}).") from error
+    if not is_folder:
         if len(sources) > 1:
             raise PdflowError(
                 f"{len(sources)} inputs cannot go into the one file {output}: "
@@ -122,7 +126,7 @@ def plan_jobs(sources: Sequence[Path], output: str, suffix: str | None = None) -
     for job in jobs:
         # Case is ignored because some file systems ignore it: a.ply and A.ply are one file there.
         other = taken.setdefault(str(job.target).casefold(), job.source)
-        if other is not job.source:
+        if other != job.source:
             raise PdflowError(
                 f"{other} and {job.source} would both be written to {job.target}: "
                 "run them apart, into different directories."
