@@ -76,8 +76,9 @@ def test_the_last_word_may_be_the_directory(pdflow, scan, tmp_path):
     assert (tmp_path / "out" / "scan.ply").exists()
 
 
-def test_several_inputs_into_one_file_are_refused(pdflow, scan, tmp_path):
-    outcome = pdflow("convert", scan, scan, tmp_path / "out.ply")
+def test_several_inputs_into_one_file_are_refused(pdflow, scan, cloud, tmp_path):
+    write(tmp_path / "other.ply", cloud)
+    outcome = pdflow("convert", scan, tmp_path / "other.ply", tmp_path / "out.ply")
     assert outcome.code == 2
     assert "2 inputs" in outcome.err
     assert not (tmp_path / "out.ply").exists()
