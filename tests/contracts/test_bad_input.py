@@ -90,6 +90,7 @@ def try_reading(path: Path, data: bytes) -> str | None:
             return None
     assert path.name in told, told
     assert "\n" not in told, told
+    assert len(told) < 400 + len(str(path)), told
     assert "Traceback" not in told, told
     return told
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from pdflow.errors import PdflowError
 
+_LONGEST_REASON = 120
+
 
 class Damage(AbstractContextManager[None]):
     """Turns any error inside into `path: what (the error's first line).`
@@ -26,5 +28,14 @@ class Damage(AbstractContextManager[None]):
     ) -> None:
         if error is None or isinstance(error, (PdflowError, KeyboardInterrupt, SystemExit)):
             return
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
-        raise PdflowError(f"{self._path}: {self._what} ({reason}).") from error
+        raise PdflowError(f"{self._path}: {self._what} ({reason(error)}).") from error
+
+
+def reason(error: BaseException) -> str:
+    """The first line of an error of other software, cut where it is too long for a sentence.
+
+    >>> reason(ValueError("no\\nmore")), len(reason(ValueError("x" * 1000)))
+    ('no', 120)
+    """
+    line = next(iter(str(error).splitlines()), type(error).__name__)
+    return line if len(line) <= _LONGEST_REASON else f"{line[: _LONGEST_REASON - 3]}..."

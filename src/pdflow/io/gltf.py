@@ -12,6 +12,7 @@ import numpy as np
 from pdflow.errors import PdflowError
 from pdflow.extras import require
 from pdflow.io.columns import warn_of_losses
+from pdflow.io.damage import reason
 from pdflow.io.exact import single_precision_losses
 from pdflow.mesh import TriangleMesh
 
@@ -27,7 +28,7 @@ def read_mesh(path: Path) -> TriangleMesh:
             scene = trimesh.load_scene(file, kind, resolver=resolver, process=False)
         parts = [m for m in scene.dump() if hasattr(m, "faces") and len(m.faces)]
     except Exception as error:  # trimesh lets any error of its parsers through
-        raise PdflowError(f"{path} is not a readable glTF file ({error}).") from error
+        raise PdflowError(f"{path} is not a readable glTF file ({reason(error)}).") from error
     if not parts:
         raise PdflowError(f"{path} holds no triangles: give a file with a mesh.")
     starts = np.cumsum([0, *(len(m.vertices) for m in parts[:-1])])

@@ -22,6 +22,7 @@ from pdflow.cloud import PointCloud
 from pdflow.errors import PdflowError
 from pdflow.io.columns import warn_of_losses
 from pdflow.io.comments import decode_comments, encode_comments
+from pdflow.io.damage import reason
 from pdflow.io.npy import PickledError, describe, read_array, write_array
 
 POINT_NAMES = ("points", "xyz")
@@ -134,7 +135,7 @@ def _read_arrays(path: Path) -> Arrays:
                     losses.append(f"array {name!r} (Python objects)")
     except ZIP_ERRORS as error:
         raise PdflowError(
-            f"{path} is not a sound NPZ file ({error}): fetch or save it again."
+            f"{path} is not a sound NPZ file ({reason(error)}): fetch or save it again."
         ) from error
     warn_of_losses("A cloud", losses)
     return arrays
