@@ -115,7 +115,7 @@ def watch(fast: FastNetwork, config: FlowConfig) -> list[Spans]:
 
 def test_saturated_scales_are_replaced_by_constants() -> None:
     model = network(TINY)
-    saturate(model, 1e-3)
+    saturate(model, 2e-4)
     full = FastNetwork(model)
     constant = full.with_constant_scales(watch(full, TINY))
     assert full.is_affine
@@ -136,7 +136,7 @@ def test_ordinary_scales_are_not() -> None:
 def test_each_coupling_is_judged_by_itself() -> None:
     model = network(TINY)
     last = list(list(model.flow)[2])[4]
-    saturate(model, 1e-3)
+    saturate(model, 2e-4)
     with torch.no_grad():
         last.unit.layers[3].bias.zero_()
     full = FastNetwork(model)
@@ -148,7 +148,7 @@ def test_each_coupling_is_judged_by_itself() -> None:
 
 def test_one_patch_where_scales_move_is_enough_to_keep_them() -> None:
     model = network(TINY)
-    saturate(model, 1e-3)
+    saturate(model, 2e-4)
     full = FastNetwork(model)
     points, eps = patch(TINY)
     calm: Spans = {}

@@ -16,7 +16,7 @@ from pdflow.model import PDFlow
 
 GPU_BATCH = 64
 
-WATCHED_PATCHES = 2
+WATCHED_PATCHES = 4
 """Patches on which the scales of affine couplings are watched before constant ones are skipped."""
 
 Progress = Callable[[float], None]

@@ -141,11 +141,9 @@ class FastConditionalCoupling:
         self.gate = Dense([linear(coupling.gate)])
         self.condition = Dense([linear(coupling.condition)])
         growth = np.exp(LOG_SCALE_SPEED * wide(coupling.log_scale))
-        last = after(
-            _normalisation(coupling.norm, coupling.lift.out_features), linear(coupling.last)
-        )
+        weight, bias = _after_normalisation(coupling.norm, linear(coupling.last))
         apart = np.r_[0 : len(growth) : 2, 1 : len(growth) : 2]
-        self.last = Dense([((last[0] * growth)[:, apart], (last[1] * growth)[apart])])
+        self.last = Dense([((weight * growth)[:, apart], (bias * growth)[apart])])
 
     def transform(self, x: Array, features: Array) -> None:
         """moved = (moved + shift) sigmoid(scale)."""
@@ -160,14 +158,15 @@ class FastConditionalCoupling:
         x[:, self.moved] *= _sigmoid(scale)
 
 
-def _normalisation(norm: nn.Module, width: int) -> Affine:
-    """Batch normalisation with the statistics of the training, or the identity."""
+def _after_normalisation(norm: nn.Module, layer: Affine) -> Affine:
+    """A layer that does batch normalisation, with the statistics of the training, before it."""
     if not isinstance(norm, nn.BatchNorm1d):
-        return np.eye(width), np.zeros(width)
+        return layer
     assert norm.running_mean is not None
     assert norm.running_var is not None
     factor: Wide = wide(norm.weight) / np.sqrt(wide(norm.running_var) + norm.eps)
-    return np.diag(factor), wide(norm.bias) - wide(norm.running_mean) * factor
+    shift: Wide = wide(norm.bias) - wide(norm.running_mean) * factor
+    return factor[:, None] * layer[0], shift @ layer[0] + layer[1]
 
 
 def _concat_elu(x: Array) -> Array:

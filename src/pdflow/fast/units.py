@@ -19,7 +19,7 @@ Affine = tuple[Wide, Wide]
 
 def wide(tensor: Tensor) -> Wide:
     """A tensor as a float64 array."""
-    return np.asarray(tensor.detach().double().cpu().numpy())
+    return tensor.detach().cpu().numpy().astype(np.float64)
 
 
 def linear(layer: nn.Linear) -> Affine:
@@ -33,8 +33,12 @@ def grouped(layer: GroupedLinear, group: int) -> Affine:
 
 
 def after(first: Affine, second: Affine) -> Affine:
-    """The affine map that does `first`, then `second`."""
-    return first[0] @ second[0], first[1] @ second[0] + second[1]
+    """The affine map that does `first`, then `second`.
+
+    einsum, unlike @, starts no threads, which would spin on while patches are worked on.
+    """
+    weight = np.einsum("ij,jk->ik", first[0], second[0])
+    return weight, np.einsum("j,jk->k", first[1], second[0]) + second[1]
 
 
 def split_edges(weight: Wide, bias: Wide, width: int) -> Affine:
