@@ -205,6 +205,16 @@ def test_two_files_of_one_name_and_mixed_inputs_are_refused(pdflow, data):
     assert "holds no clouds" in outcome.err
 
 
+def test_a_directory_that_cannot_be_read_is_named(pdflow, data, monkeypatch):
+    def refuse(folder: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(folder))
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    outcome = pdflow("evaluate", *folders(data))
+    assert outcome.code == 2
+    assert "pred cannot be read (Permission denied)" in outcome.err
+
+
 def test_a_failure_half_way_keeps_the_old_table(pdflow, data, tmp_path):
     """The second shape cannot be measured: the CSV of before stays, and no picture appears."""
     table = tmp_path / "t.csv"

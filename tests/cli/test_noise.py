@@ -91,3 +91,11 @@ def test_lidar_wants_a_mesh(pdflow, scan, tmp_path):
     outcome = pdflow("noise", tmp_path / "cloud.xyz", "-o", tmp_path / "out.ply", "--kind", "lidar")
     assert outcome.code == 2
     assert "mesh" in outcome.err
+
+
+def test_a_cloud_without_extent_is_named(pdflow, tmp_path):
+    (tmp_path / "one.xyz").write_text("1 2 3\n")
+    outcome = pdflow("noise", tmp_path / "one.xyz", "-o", tmp_path / "noisy.xyz")
+    assert outcome.code == 2
+    assert f"{tmp_path / 'one.xyz'}: The cloud has no extent" in outcome.err
+    assert not (tmp_path / "noisy.xyz").exists()

@@ -51,3 +51,13 @@ def test_a_cloud_is_refused(pdflow, tmp_path):
     assert outcome.code == 2
     assert "mesh" in outcome.err
     assert not (tmp_path / "out.ply").exists()
+
+
+def test_a_mesh_without_area_is_named(pdflow, tmp_path):
+    flat = tmp_path / "flat.off"
+    flat.write_text("OFF\n3 1 0\n0 0 0\n1 0 0\n2 0 0\n3 0 1 2\n")
+    for words in (["sample", flat], ["noise", flat, "--kind", "lidar"]):
+        outcome = pdflow(*words, "-o", tmp_path / "out.ply")
+        assert outcome.code == 2
+        assert f"error: {flat}: " in outcome.err
+    assert not (tmp_path / "out.ply").exists()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pdflow.cli.files import DropNonfinite, InputFormat, read_finite, say_dropped
+from pdflow.cli.files import DropNonfinite, InputFormat, naming, read_finite, say_dropped
 from pdflow.cli.progress import progress
 from pdflow.errors import PdflowError
 
@@ -151,8 +151,12 @@ def _by_stem(folder: Path, kind: str, format: str | None) -> dict[str, Path]:
 
     suffixes = {s for f in FORMATS if getattr(f, kind) for s in f.suffixes}
     found: dict[str, Path] = {}
-    for path in sorted(folder.iterdir()):
-        if not path.is_file() or path.name.startswith("."):
+    try:
+        files = sorted(path for path in folder.iterdir() if path.is_file())
+    except OSError as error:
+        raise PdflowError(f"{folder} cannot be read ({error.strerror}).") from error
+    for path in files:
+        if path.name.startswith("."):
             continue
         if format is None and path.suffix.lower() not in suffixes:
             continue
@@ -191,12 +195,10 @@ def _measure(
     pred, clean = (_read_cloud(path, format, drop) for path in (shape.pred, shape.clean))
     mesh = _read_surface(shape.mesh) if shape.mesh else None
     normals = clean.attributes.get("normals")
-    try:
+    with naming(shape.pred):
         row = measure(pred.points, clean.points, mesh, normals=normals, metrics=chosen)
         if plot:
             panels.append(_panel(pred, clean, mesh))
-    except PdflowError as error:
-        raise PdflowError(f"{shape.pred}: {error}") from error
     return row
 
 

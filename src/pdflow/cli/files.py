@@ -232,6 +232,17 @@ def read_finite(path: Path, format: str | None, drop: bool) -> tuple[PointCloud,
         return PointCloud.concatenate(chunks), chunks.dropped
 
 
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Let errors on a file's contents, which do not know its name, begin with it."""
+    try:
+        yield
+    except PdflowError as error:
+        if str(path) in str(error):
+            raise
+        raise PdflowError(f"{path}: {error}") from error
+
+
 def say_dropped(dropped: int) -> str:
     """The end of a sentence on what was done: how many points were left out, if any."""
     return f" ({dropped} NaN or infinite left out)" if dropped else ""

@@ -14,6 +14,7 @@ from pdflow.cli.files import (
     Output,
     OutputFormat,
     expand_inputs,
+    naming,
     plan_jobs,
     read_finite,
     require_cloud_targets,
@@ -101,7 +102,8 @@ def _move(
     from pdflow.noise.models import add_noise
 
     cloud, dropped = read_finite(job.source, format, drop)
-    points = add_noise(cloud.points, kind, level, seed=seed)
+    with naming(job.source):
+        points = add_noise(cloud.points, kind, level, seed=seed)
     sq_moves = np.square(points - cloud.points).sum(1)
     return cloud.with_points(points), {
         "dropped": dropped,
@@ -113,7 +115,9 @@ def _scan(job: Job, level: float, seed: int, format: str | None) -> tuple[PointC
     from pdflow.io import read_mesh
     from pdflow.noise.lidar import simulate_lidar
 
-    return simulate_lidar(read_mesh(job.source, format), level=level, seed=seed), {}
+    mesh = read_mesh(job.source, format)
+    with naming(job.source):
+        return simulate_lidar(mesh, level=level, seed=seed), {}
 
 
 def _write(job: Job, cloud: PointCloud, to: str | None) -> None:

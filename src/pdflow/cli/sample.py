@@ -14,6 +14,7 @@ from pdflow.cli.files import (
     Output,
     OutputFormat,
     expand_inputs,
+    naming,
     plan_jobs,
     require_cloud_targets,
     suffix_of,
@@ -67,7 +68,8 @@ def _sample(
     from pdflow.io import read_mesh, write
 
     mesh = read_mesh(job.source, format)
-    points, _ = sample_mesh(mesh, count, method=method, seed=seed)
+    with naming(job.source):
+        points, _ = sample_mesh(mesh, count, method=method, seed=seed)
     job.make_folder()
     write(job.target, PointCloud(points), to)
     return {
