@@ -138,6 +138,20 @@ def test_values_decide_where_the_whole_cloud_is_known(pdflow, tmp_path):
     assert read(tmp_path / "wide.ply").attributes["fits"].tolist() == [2**53]
 
 
+def test_integers_wider_than_any_number_of_ply(pdflow, tmp_path, monkeypatch):
+    (tmp_path / "wide.csv").write_text("x,y,z,id\n1,2,3,18446744073709551615\n4,5,6,1\n")
+    outcome = pdflow("convert", tmp_path / "wide.csv", tmp_path / "wide.ply")
+    assert outcome.code == 0
+    assert "PLY cannot hold attribute 'id' (uint64 with values beyond 2**53)" in outcome.err
+    monkeypatch.setattr("pdflow.io.CHUNK", 1)
+    outcome = pdflow("convert", tmp_path / "wide.csv", tmp_path / "chunks.ply")
+    assert outcome.code == 2
+    assert "choose one with uint64, such as las" in outcome.err
+    assert not (tmp_path / "chunks.ply").exists()
+    assert pdflow("convert", tmp_path / "wide.csv", tmp_path / "wide.las").code == 0
+    assert read(tmp_path / "wide.las").attributes["id"].tolist() == [2**64 - 1, 1]
+
+
 def test_nonfinite_points_are_refused_with_their_row(pdflow, with_nan, tmp_path):
     outcome = pdflow("convert", with_nan, tmp_path / "out.ply")
     assert outcome.code == 2

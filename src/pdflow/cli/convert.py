@@ -91,11 +91,12 @@ def _holds_mesh(job: Job, format: str | None, to: str | None) -> bool:
 
 def _convert_cloud(job: Job, format: str | None, to: str | None, drop: bool) -> Result:
     from pdflow.cloud import PointCloud
-    from pdflow.io import open_writer, write
+    from pdflow.io import CHUNK, open_writer, write
 
     with open_finite(job.source, format, drop) as chunks:
         job.make_folder()
-        if chunks.whole:
+        count = chunks.header.count
+        if chunks.whole or (count is not None and count <= CHUNK):
             # A writer that sees all values can choose dtypes by them.
             write(job.target, PointCloud.concatenate(chunks), to)
         else:

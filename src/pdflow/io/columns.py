@@ -102,7 +102,14 @@ class Layout:
                     "give every chunk the same attributes."
                 )
             for part, column in zip(parts, values.T if width else [values], strict=True):
-                columns[part] = cast_exactly(column, self.columns[part], f"attribute {name!r}")
+                try:
+                    columns[part] = cast_exactly(column, self.columns[part], f"attribute {name!r}")
+                except PdflowError as error:
+                    raise PdflowError(
+                        f"The values of attribute {name!r} do not fit {self.columns[part].name}, "
+                        f"the widest number of this format: choose one with {kind.dtype.name}, "
+                        "such as las, pcd or npz."
+                    ) from error
         return {part: columns[part] for part in self.columns}
 
     def join(self, columns: Attributes) -> dict[str, NDArray[Any]]:
