@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from pdflow import PointCloud
+from pdflow import PointCloud, TriangleMesh
 from pdflow.errors import PdflowError
 
 
@@ -26,3 +26,11 @@ def test_wrong_point_shapes_are_refused(shape: tuple[int, ...]) -> None:
 def test_attribute_of_wrong_length_is_refused() -> None:
     with pytest.raises(PdflowError, match="'intensity'"):
         PointCloud(np.zeros((2, 3)), {"intensity": np.zeros(3)})
+
+
+def test_clouds_and_meshes_are_compared_as_objects() -> None:
+    cloud, mesh = PointCloud(np.eye(3)), TriangleMesh(np.eye(3), [[0, 1, 2]])
+    assert cloud == cloud
+    assert cloud != PointCloud(np.eye(3))
+    assert mesh in [TriangleMesh(np.eye(3), [[0, 1, 2]]), mesh]
+    assert len({cloud, mesh}) == 2

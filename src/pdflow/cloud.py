@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from pdflow.errors import PdflowError
 
 
-@dataclass
+@dataclass(eq=False)
 class PointCloud:
     """A point cloud that loses nothing.
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from pdflow.errors import PdflowError
 
 
-@dataclass
+@dataclass(eq=False)
 class TriangleMesh:
     """Vertices (V, 3) float64 and faces (F, 3) int64 of vertex rows.
 

@@ -7,6 +7,7 @@ follows from the suffix or from `format`. Writes are atomic.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pdflow.cloud import PointCloud
-from pdflow.errors import PdflowError
+from pdflow.errors import LossWarning, PdflowError
 from pdflow.io.atomic import atomic_path
 from pdflow.io.registry import FORMATS, PACKED, Format, find_format
 from pdflow.io.stream import CHUNK, Field, Header, MemoryReader, Reader, Writer, fields_of
@@ -58,6 +59,7 @@ def write(path: PathLike, cloud: PointCloud, format: str | None = None) -> None:
     """Write a whole cloud, atomically. Warns once (LossWarning) of what the format can't hold."""
     fmt = _point_format(Path(path), format)
     module = fmt.load()
+    _warn_of_copc(Path(path))
     if not len(cloud):
         raise PdflowError(f"{path}: the cloud has no points, so nothing was written.")
     with atomic_path(Path(path), _suffix(Path(path), fmt)) as temporary:
@@ -85,6 +87,7 @@ def open_writer(path: PathLike, header: Header, format: str | None = None) -> It
     """Write a file in chunks, atomically: it appears when the block ends without an error."""
     fmt = _point_format(Path(path), format)
     module = fmt.load()
+    _warn_of_copc(Path(path))
     with atomic_path(Path(path), _suffix(Path(path), fmt)) as temporary:
         if hasattr(module, "open_writer"):
             writer: Writer = module.open_writer(temporary, header)
@@ -201,6 +204,12 @@ def _point_format(path: Path, name: str | None) -> Format:
             f"{path}: {fmt.name} holds meshes, not clouds: use `pdflow sample` on it."
         )
     return fmt
+
+
+def _warn_of_copc(path: Path) -> None:
+    if path.name.lower().endswith(".copc.laz"):
+        told = f"{path} is written as plain LAZ, without the index that its name promises."
+        warnings.warn(told, LossWarning, stacklevel=3)
 
 
 def _mesh_format(path: Path, name: str | None) -> Format:

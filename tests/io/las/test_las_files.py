@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from pdflow import PointCloud
-from pdflow.errors import PdflowError
-from pdflow.io import open_reader, read, write
+from pdflow.errors import LossWarning, PdflowError
+from pdflow.io import Header, open_reader, open_writer, read, write
 from pdflow.io.las_header import LasHeader, Vlr, read_header
 
 EXTRA_TYPES = ["u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f4", "f8"]
@@ -234,3 +234,15 @@ def test_copc_in_chunks(shared: Path) -> None:
     np.testing.assert_array_equal(chunks.points, np.stack([made.x, made.y, made.z], 1))
     assert not [v for v in chunks.metadata["las"]["vlrs"] if v["user_id"] == "copc"]
     assert chunks.metadata["crs"].startswith("COMPD_CS[")
+
+
+def test_a_name_that_promises_copc_is_told_off(tmp_path: Path) -> None:
+    cloud = PointCloud(np.eye(3))
+    with pytest.warns(LossWarning, match="written as plain LAZ"):
+        write(tmp_path / "a.COPC.laz", cloud)
+    with (
+        pytest.warns(LossWarning, match="written as plain LAZ"),
+        open_writer(tmp_path / "b.copc.laz", Header.of(cloud)) as writer,
+    ):
+        writer.write(cloud)
+    assert len(read(tmp_path / "b.copc.laz")) == 3
