@@ -13,16 +13,13 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.metadata
-import os
-import platform
-import subprocess
 import time
 from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
+from machine import commit, describe_machine
 
 from pdflow.geometry import farthest_point_sampling, knn, sample_mesh
 from pdflow.mesh import TriangleMesh
@@ -35,7 +32,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="leave the clouds of a million out")
     quick = parser.parse_args().quick
-    print(f"{cpu_name()}, {cores()} cores, {platform.system()}, Python {platform.python_version()}")
+    print(describe_machine())
     print(f"commit {commit()}, seed {SEED}")
     peers = {name: find(module) for name, module in PEERS.items()}
     print()
@@ -156,23 +153,6 @@ def find(module: str) -> ModuleType | None:
         except importlib.metadata.PackageNotFoundError:
             continue
     return found
-
-
-def cpu_name() -> str:
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
-
-
-def cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def commit() -> str:
-    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.stdout.strip() or "unknown"
 
 
 if __name__ == "__main__":

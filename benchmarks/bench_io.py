@@ -11,15 +11,13 @@ whose libraries are missing is skipped with a reason.
 from __future__ import annotations
 
 import argparse
-import os
-import platform
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from machine import commit, describe_machine
 
 from pdflow import PointCloud, read, write
 from pdflow.errors import PdflowError
@@ -33,7 +31,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--points", type=int, default=1_000_000, help="points in the cloud")
     points = parser.parse_args().points
-    print(f"{cpu_name()}, {cores()} cores, {platform.system()}, Python {platform.python_version()}")
+    print(describe_machine())
     print(f"commit {commit()}, seed {SEED}, {points} points, best of {ROUNDS}\n")
     print(f"{'format':22} {'read':>8} {'write':>8} {'bytes per point':>17}")
     cloud = scan(points)
@@ -89,23 +87,6 @@ def best(run: Callable[[], object]) -> float:
         run()
         seconds.append(time.perf_counter() - start)
     return min(seconds)
-
-
-def cpu_name() -> str:
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
-
-
-def cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def commit() -> str:
-    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.stdout.strip() or "unknown"
 
 
 if __name__ == "__main__":

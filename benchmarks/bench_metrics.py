@@ -9,12 +9,11 @@ EMD (which is limited to 4096 points) together, sharing what they share: the tar
 
 from __future__ import annotations
 
-import os
-import platform
 import time
 from collections.abc import Callable
 
 import numpy as np
+from machine import commit, describe_machine
 from scipy.spatial import ConvexHull
 
 from pdflow.geometry.triangles import cast_rays, closest_on_mesh, faces_to_points
@@ -65,9 +64,8 @@ def main() -> None:
     faces = rng.choice(len(mesh.faces), POINTS, p=mesh.areas / mesh.areas.sum())
     clean = np.einsum("mk,mki->mi", weights, mesh.triangles[faces])
     pred = clean + 0.01 * rng.standard_normal(clean.shape)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    print(f"{platform.machine()}, {cores} cores, Python {platform.python_version()}, seed {SEED}")
-    print(f"{POINTS} points, {len(mesh.faces)} faces\n")
+    print(describe_machine())
+    print(f"commit {commit()}, seed {SEED}, {POINTS} points, {len(mesh.faces)} faces\n")
     report("closest_on_mesh", best_of(lambda: closest_on_mesh(pred, mesh)))
     report("faces_to_points", best_of(lambda: faces_to_points(mesh, pred)))
     report("cast_rays", best_of(lambda: cast_rays(3 * pred, -pred, mesh)))
