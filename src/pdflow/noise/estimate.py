@@ -1,0 +1,299 @@
+"""The noise level of a cloud, from the cloud alone.
+
+Gaussian noise blurs a surface into a layer. How thick the layer is can be seen in a neighbourhood
+that is larger than the noise and smaller than the shape; which sizes those are is not known
+beforehand, and at edges and thin parts there is none. So each of a thousand query points is
+described at seven neighbourhood sizes by numbers that do not depend on scale, place or rotation
+(`describe`), a small network (32 units, twice) reads from them the noise and how sure it is, and
+the weighted median over the queries is the answer: places that cannot tell do not count.
+
+Where the noise is wider than the largest neighbourhood, as in dense clouds, the cloud is thinned
+at random, which leaves its noise as it is, and looked at again.
+
+The network's coefficients lie in `estimate.json`; `benchmarks/fit_noise_estimate.py` makes them.
+docs/noise.md has the method in full, its accuracy, and what did not help.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+import json
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pdflow.geometry.arrays import FloatArray, IntArray, finite_points
+from pdflow.geometry.frame import unit_sphere
+from pdflow.geometry.seeds import generator
+
+SCALES: tuple[int, ...] = (9, 16, 29, 52, 94, 169, 304)
+"""Sizes of the neighbourhoods, in points; the query itself counts."""
+
+REACH_SCALE = 29
+"""The distance to this neighbour, the `reach` of a query, is the unit of its description."""
+
+SMALLEST_JET = 16
+"""Fewer points than this do not tell a quadratic surface from noise."""
+
+QUERIES = 1000
+"""Points that are asked; twice as many take twice the time and are not more accurate."""
+
+FLOOR = 1e-3
+"""Lengths are described with this part of the reach as their floor, so that rounding is unseen."""
+
+OFFSET = 0.01
+"""The network says log(sigma / reach + OFFSET): finite without noise."""
+
+LARGEST_RATIO = 0.65
+"""Above this sigma / reach the largest neighbourhood is too narrow, and the cloud is thinned."""
+
+THINNED_RATIO = 0.5
+"""The sigma / reach that thinning aims at."""
+
+FEWEST_THINNED = 5000
+"""Clouds are not thinned below this number of points."""
+
+RADIUS_EXCESS = 2.0
+"""Noise widens the bounding sphere by about this many standard deviations (1.2 to 2.8)."""
+
+
+@dataclass(frozen=True)
+class NoiseEstimate:
+    """What a cloud says about its noise.
+
+    sigma     standard deviation along each axis, in the cloud's own unit
+    relative  sigma as a part of the radius of the bounding sphere, which is corrected for the
+              noise in it; 0.01 is what papers call 1 %
+    spacing   median distance from a point to the nearest other one, duplicates left out
+    reliable  False where there were too few different points: fewer than 304 for the larger
+              neighbourhoods (sigma is rough), fewer than 30 for any (sigma is 0)
+    """
+
+    sigma: float
+    relative: float
+    spacing: float
+    reliable: bool
+
+    @property
+    def sigma_over_spacing(self) -> float:
+        """Noise beside the distances between points; 0 where the points have none."""
+        return self.sigma / self.spacing if self.spacing > 0 else 0.0
+
+
+def estimate_noise(points: ArrayLike, seed: int = 0) -> NoiseEstimate:
+    """The standard deviation per axis of the Gaussian noise on `points` (M, 3).
+
+    seed  chooses the query points
+
+    Scaling and moving the cloud scales and keeps the answer, up to rounding; the order of the
+    rows and duplicates do not matter. A rotation chooses other query points, which moves the
+    answer by a percent or so.
+
+    >>> rng = np.random.default_rng(0)
+    >>> plane = rng.random((3000, 3)) * [1, 1, 0]
+    >>> noise = estimate_noise(plane + rng.normal(size=(3000, 3)) * 0.01)
+    >>> bool(abs(noise.sigma / 0.01 - 1) < 0.1)
+    True
+    """
+    return estimate_with(load_network(), points, seed)
+
+
+class Network(NamedTuple):
+    """What reads the noise from a description of C numbers.
+
+    mean, std  (C,) of the descriptions it was fitted to
+    layers     (weights, bias) of each: (outputs, inputs) and (outputs,)
+    """
+
+    mean: FloatArray
+    std: FloatArray
+    layers: tuple[tuple[FloatArray, FloatArray], ...]
+
+    def read(self, description: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """log(sigma / reach + OFFSET) (Q,) and the log of its expected error (Q,).
+
+        description  (Q, C)
+        """
+        # Nothing far outside of what was fitted may lead to wild answers.
+        x = np.clip((description - self.mean) / self.std, -5, 5)
+        for weights, bias in self.layers[:-1]:
+            x = x @ weights.T + bias
+            x = 0.5 * x * (1 + np.tanh(0.5 * x))
+        weights, bias = self.layers[-1]
+        ratio, spread = (x @ weights.T + bias).T
+        return ratio, np.clip(spread, -4, 3)
+
+
+def network_from(document: dict[str, Any]) -> Network:
+    """The network of a document as `benchmarks/fit_noise_estimate.py` writes it."""
+    layers = tuple(
+        (np.array(layer["weights"]), np.array(layer["bias"])) for layer in document["layers"]
+    )
+    return Network(np.array(document["mean"]), np.array(document["std"]), layers)
+
+
+@functools.cache
+def load_network() -> Network:
+    """The network that comes with the package."""
+    file = importlib.resources.files("pdflow.noise") / "estimate.json"
+    return network_from(json.loads(file.read_text("utf-8")))
+
+
+def estimate_with(network: Network, points: ArrayLike, seed: int = 0) -> NoiseEstimate:
+    """`estimate_noise` with a network of one's own."""
+    rng = generator(seed)
+    given = finite_points(points)
+    if len(given) == 0:
+        return NoiseEstimate(0.0, 0.0, 0.0, False)
+    frame = unit_sphere(given)
+    cloud = _distinct(frame.apply(given))
+    if len(cloud) <= REACH_SCALE:
+        return NoiseEstimate(0.0, 0.0, _spacing_of_few(cloud) * frame.scale, False)
+    reliable = len(cloud) >= SCALES[-1]
+    seen = describe(cloud, cloud[_strata(len(cloud), QUERIES, rng)])
+    spacing = float(np.median(seen.nearest))
+    sigma, ratio = _agree(network, seen)
+    while ratio > LARGEST_RATIO and len(cloud) > FEWEST_THINNED:
+        # The reach grows like count^(-1/2) on a surface and like count^(-1/3) in a volume.
+        keep = max(FEWEST_THINNED, int(len(cloud) * (THINNED_RATIO / ratio) ** 2.5))
+        cloud = cloud[np.sort(rng.permutation(len(cloud))[:keep])]
+        seen = describe(cloud, cloud[_strata(len(cloud), QUERIES, rng)])
+        sigma, ratio = _agree(network, seen)
+    relative = sigma / max(1 - RADIUS_EXCESS * sigma, 0.5)
+    return NoiseEstimate(sigma * frame.scale, relative, spacing * frame.scale, reliable)
+
+
+def _distinct(points: FloatArray) -> FloatArray:
+    """The different ones of `points` (M, 3), in an order that does not depend on theirs."""
+    # Sorted along a direction with which no grid is aligned, equal points are neighbours.
+    # (No matrix product: it may round equal rows differently.)
+    height = points[:, 0] + 0.6180339887 * points[:, 1] + 0.4142135624 * points[:, 2]
+    ordered = points[np.argsort(height, kind="stable")]
+    new = np.ones(len(ordered), dtype=bool)
+    new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    return ordered[new]
+
+
+def _strata(count: int, wanted: int, rng: np.random.Generator) -> IntArray:
+    """Rows, at most `wanted` of `count`: one at random from each of as many equal ranges."""
+    if count <= wanted:
+        return np.arange(count)
+    return ((np.arange(wanted) + rng.random(wanted)) * (count / wanted)).astype(np.int64)
+
+
+def _spacing_of_few(cloud: FloatArray) -> float:
+    from pdflow.geometry.neighbors import knn
+
+    return float(np.sqrt(np.median(knn(cloud, cloud, 2)[0][:, 1]))) if len(cloud) > 1 else 0.0
+
+
+def _agree(network: Network, seen: Neighborhoods) -> tuple[float, float]:
+    """The noise that the queries agree on, and its ratio to their median reach.
+
+    Each query counts by how sure the network is of it.
+    """
+    log_ratio, log_spread = network.read(seen.description)
+    local = np.maximum(np.exp(log_ratio) - OFFSET, 0) * seen.reach
+    sigma = weighted_median(local, np.exp(-2 * log_spread))
+    return sigma, sigma / float(np.median(seen.reach))
+
+
+def weighted_median(values: FloatArray, weights: FloatArray) -> float:
+    """The smallest value that, with all smaller ones, has half of the weight.
+
+    >>> weighted_median(np.array([3.0, 1.0, 2.0]), np.array([1.0, 1.0, 5.0]))
+    2.0
+    """
+    order = np.argsort(values, kind="stable")
+    total = np.cumsum(weights[order])
+    return float(values[order[np.searchsorted(total, 0.5 * total[-1])]])
+
+
+class Neighborhoods(NamedTuple):
+    """What is around Q query points, which are points of the cloud.
+
+    description  (Q, C) logarithms of numbers that do not change with scale, place or rotation
+    reach        (Q,) distance to neighbour REACH_SCALE
+    nearest      (Q,) distance to the nearest other point
+    """
+
+    description: FloatArray
+    reach: FloatArray
+    nearest: FloatArray
+
+
+def describe(points: FloatArray, queries: FloatArray) -> Neighborhoods:
+    """Look at `points` (M, 3), all different, M > REACH_SCALE, from `queries` (Q, 3) of them.
+
+    The description has, for each of SCALES and in units of the reach,
+
+        distance to the farthest neighbour; standard deviations along the three principal axes,
+        thinnest first; offset of the query from the mean along the thinnest; kurtosis along it
+
+    and, from SMALLEST_JET points on, for what the quadratic surface of best fit leaves over,
+
+        standard deviation; kurtosis; size of the quadratic coefficients.
+    """
+    from pdflow.geometry.neighbors import knn
+
+    sq_distances, rows = knn(points, queries, min(SCALES[-1], len(points)))
+    distances = np.sqrt(sq_distances)
+    reach = distances[:, REACH_SCALE - 1]
+    chunks = []
+    for start in range(0, len(queries), 128):  # what fits into the cache
+        part = slice(start, start + 128)
+        unit = reach[part, None, None]
+        local = (points[rows[part]] - queries[part, None]) / unit
+        columns: list[FloatArray] = []
+        for scale in SCALES:
+            # A cloud smaller than a scale is all there is to describe.
+            size = min(scale, len(points))
+            columns.append(distances[part, size - 1] / reach[part])
+            columns += _describe_scale(local[:, :size], jet=scale >= SMALLEST_JET)
+        chunks.append(np.log(np.stack(columns, axis=1)))
+    return Neighborhoods(np.concatenate(chunks), reach, distances[:, 1])
+
+
+def _describe_scale(local: FloatArray, jet: bool) -> list[FloatArray]:
+    """Columns (Q,) for neighbours (Q, K, 3) around queries at the origin."""
+    count = local.shape[1]
+    mean = local.mean(axis=1)
+    centered = local - mean[:, None]
+    variances, axes = np.linalg.eigh(centered.transpose(0, 2, 1) @ centered / (count - 1))
+    rotated = centered @ axes
+    height = rotated[:, :, 0]
+    offset = (mean * axes[:, :, 0]).sum(axis=1)
+    columns = [
+        *np.sqrt(np.maximum(variances, 0) + FLOOR**2).T,
+        np.sqrt(offset**2 + FLOOR**2),
+        _kurtosis(height),
+    ]
+    if not jet:
+        return columns
+    width = np.sqrt(variances[:, 1] + variances[:, 2])[:, None]
+    u, v = rotated[:, :, 1] / width, rotated[:, :, 2] / width
+    terms = np.stack([np.ones_like(u), u, v, u * u, u * v, v * v], axis=1)
+    # The small ridge is for neighbourhoods on a line, where the surface is not determined.
+    normal = terms @ terms.transpose(0, 2, 1) + 1e-6 * count * np.eye(6)
+    coefficients = np.linalg.solve(normal, terms @ height[:, :, None])
+    left = height - (coefficients.transpose(0, 2, 1) @ terms)[:, 0]
+    sq_bend = (coefficients[:, 3:, 0] ** 2).sum(axis=1)
+    sq_left = np.einsum("qk,qk->q", left, left)
+    columns += [
+        np.sqrt(sq_left / (count - 6) + FLOOR**2),
+        _kurtosis(left),
+        np.sqrt(sq_bend + FLOOR**2),
+    ]
+    return columns
+
+
+def _kurtosis(values: FloatArray) -> FloatArray:
+    """Kurtosis (Q,) of `values` (Q, K), that of a Gaussian, 3, where they are below FLOOR."""
+    count = values.shape[1]
+    squares = values * values
+    second = squares.sum(axis=1) / count + FLOOR**2
+    fourth = np.einsum("qk,qk->q", squares, squares) / count + 3 * FLOOR**4
+    return np.asarray(fourth / second**2)
