@@ -1,4 +1,4 @@
-"""Make the picture in the README from the shipped example: clean cloud left, noisy one right.
+"""Make the picture in the README from the shipped example: noisy cloud left, denoised right.
 
 python examples/make_picture.py        # writes docs/images/gear.png
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pdflow import read
+from pdflow import denoise, read
 from pdflow.render import Panel, View, render_panels
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -16,9 +16,9 @@ PICTURE = ROOT / "docs" / "images" / "gear.png"
 
 def main() -> None:
     """Draw both clouds in their own colours, from the same place."""
-    clouds = [read(ROOT / "examples" / name) for name in ("gear.ply", "gear_noisy.ply")]
+    noisy = read(ROOT / "examples" / "gear_noisy.ply")
     PICTURE.parent.mkdir(exist_ok=True)
-    panels = [Panel(cloud.points, cloud.attributes["colors"]) for cloud in clouds]
+    panels = [Panel(cloud.points, cloud.attributes["colors"]) for cloud in (noisy, denoise(noisy))]
     render_panels(panels, PICTURE, size=(400, 340), view=View(azimuth=20, elevation=40))
     print(f"wrote {PICTURE}")
 

@@ -27,12 +27,20 @@ if TYPE_CHECKING:
     from pdflow.io import write as write
     from pdflow.io import write_mesh as write_mesh
     from pdflow.mesh import TriangleMesh as TriangleMesh
+    from pdflow.noise.estimate import estimate_noise as estimate_noise
+    from pdflow.pipeline import Denoiser as Denoiser
+    from pdflow.pipeline import denoise as denoise
+    from pdflow.weights import load_model as load_model
 
 __version__ = "0.1.0"
 
 _LAZY = {
+    "Denoiser": "pdflow.pipeline",
     "PointCloud": "pdflow.cloud",
     "TriangleMesh": "pdflow.mesh",
+    "denoise": "pdflow.pipeline",
+    "estimate_noise": "pdflow.noise.estimate",
+    "load_model": "pdflow.weights",
     "open_reader": "pdflow.io",
     "open_writer": "pdflow.io",
     "read": "pdflow.io",

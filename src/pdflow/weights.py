@@ -46,7 +46,11 @@ def load_model(name_or_path: str | Path, device: str | torch.device = "cpu") -> 
     except (RuntimeError, ValueError, TypeError) as error:
         first = str(error).splitlines()[0]
         raise PdflowError(f"{path}: its tensors do not fit its config ({first})") from error
-    return model.to(device).eval()
+    try:
+        return model.to(device).eval()
+    except (RuntimeError, AssertionError) as error:
+        first = str(error).splitlines()[0]
+        raise PdflowError(f"Device {str(device)!r} cannot be used ({first}).") from error
 
 
 def save_model(path: str | Path, model: PDFlow, provenance: dict[str, Any]) -> None:

@@ -16,10 +16,19 @@ from typing import Any
 import typer
 
 from pdflow import __version__
-from pdflow.cli import convert, evaluate, import_weights, info, noise, sample
+from pdflow.cli import (
+    convert,
+    denoise,
+    evaluate,
+    import_weights,
+    info,
+    noise,
+    sample,
+    train,
+)
 from pdflow.errors import LossWarning, PdflowError
 
-COMMANDS = (info, convert, noise, sample, evaluate, import_weights)
+COMMANDS = (denoise, info, convert, noise, sample, evaluate, train, import_weights)
 
 DONE, BROKEN, BAD_INPUT, STOPPED = 0, 1, 2, 130
 

@@ -1,0 +1,27 @@
+"""Points with no surface near them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdflow.geometry.neighbors import knn
+
+NEIGHBOURS = 12
+CUT = 8.0
+"""Robust deviations of the log distance to its neighbours beyond which a point is alone."""
+
+
+def find_outliers(points: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """(M,): whether a point is far from its neighbours, by the standards of the cloud (M, 3).
+
+    The mean distance to the nearest neighbours is compared on a log scale, by median and median
+    deviation, so that neither the outliers nor uneven density decide what is usual.
+    """
+    if len(points) <= NEIGHBOURS + 1:
+        return np.zeros(len(points), dtype=bool)
+    distances = np.sqrt(knn(points, points, NEIGHBOURS + 1)[0][:, 1:]).mean(axis=1)
+    logs = np.log(np.maximum(distances, np.finfo(float).tiny))
+    middle = np.median(logs)
+    spread = 1.4826 * np.median(np.abs(logs - middle))
+    return np.asarray(logs > middle + CUT * max(spread, 0.05))

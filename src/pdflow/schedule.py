@@ -1,0 +1,53 @@
+"""How many passes, and on how many parts: decided from the estimated noise, never told.
+
+The measure is the noise over the radius of a patch: what a network sees of it. Within one
+network it alone decides what a pass can do, whatever the size and density of the cloud.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdflow.geometry.neighbors import knn
+from pdflow.model import FlowConfig
+from pdflow.noise.estimate import NoiseEstimate
+
+SEEDS = 64
+"""Patches whose radius is looked at."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Passes through the network, and parts that the first of them works on."""
+
+    passes: int
+    parts: int
+
+
+def make_plan(points: NDArray[np.float64], noise: NoiseEstimate, config: FlowConfig) -> Plan:
+    """What the noise in `points` (M, 3) asks for.
+
+    Another pass is made for each of the network's `pass_noise` that is exceeded. The first pass
+    works on parts where noise fills so much of a patch that no surface can be seen in it: parts
+    of 1/n the density have patches sqrt(n) times as large (partition denoising, supplement C.3).
+    """
+    ratio = noise_over_radius(points, noise, config)
+    passes = 1 + sum(ratio > limit for limit in config.pass_noise)
+    if ratio <= config.part_noise[1]:
+        return Plan(passes, 1)
+    return Plan(passes, math.ceil((ratio / config.part_noise[0]) ** 2))
+
+
+def noise_over_radius(
+    points: NDArray[np.float64], noise: NoiseEstimate, config: FlowConfig
+) -> float:
+    """Noise over the median radius of full patches of `points` (M, 3)."""
+    size = min(config.patch_points, len(points))
+    seeds = points[:: max(1, len(points) // SEEDS)]
+    radius = float(np.sqrt(np.median(knn(points, seeds, size)[0][:, -1])))
+    radius *= math.sqrt(config.patch_points / size)
+    return noise.sigma / radius if radius > 0 else 0.0

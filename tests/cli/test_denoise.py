@@ -1,0 +1,108 @@
+"""`pdflow denoise`: files in, files out, and a report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pdflow
+from pdflow.cli.main import main
+
+
+@pytest.fixture
+def noisy(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(1500, 3))
+    points = points / np.linalg.norm(points, axis=1, keepdims=True)
+    points += 0.05 * rng.normal(size=points.shape)
+    colours = rng.integers(0, 256, size=(1500, 3), dtype=np.uint8)
+    path = tmp_path / "noisy.ply"
+    pdflow.write(path, pdflow.PointCloud(points, {"colors": colours}))
+    return path
+
+
+def _off_sphere(path: Path) -> float:
+    radii = np.linalg.norm(pdflow.read(path).points, axis=1)
+    return float(np.sqrt(np.mean((radii - 1) ** 2)))
+
+
+def test_a_file_becomes_clean_and_keeps_its_attributes(
+    noisy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "clean.laz"
+    assert main(["denoise", str(noisy), "-o", str(out)]) == 0
+    assert _off_sphere(out) < 0.6 * _off_sphere(noisy)
+    before, after = pdflow.read(noisy), pdflow.read(out)
+    assert np.array_equal(before.attributes["colors"], after.attributes["colors"])
+    said = capsys.readouterr().out
+    for word in ("1500 points", "noise", "passes", "moved by", "took"):
+        assert word in said
+
+
+def test_json_reports_everything(
+    noisy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["denoise", str(noisy), "-o", str(tmp_path / "c.ply"), "--json", "--iterations", "2"]
+    assert main(words) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["points"] == report["points_out"] == 1500
+    assert report["iterations"] == 2
+    assert 0 < report["noise_after"] < report["noise_before"]
+    assert 0 < report["mean_displacement"] < report["max_displacement"]
+
+
+def test_several_files_go_into_a_folder(noisy: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.xyz"
+    pdflow.write(other, pdflow.PointCloud(pdflow.read(noisy).points[:200]))
+    out = f"{tmp_path / 'out'}/"
+    assert main(["denoise", str(noisy), str(other), "-o", out]) == 0
+    assert len(pdflow.read(tmp_path / "out" / "noisy.ply")) == 1500
+    assert len(pdflow.read(tmp_path / "out" / "other.xyz")) == 200
+
+
+def test_options_reach_the_denoiser(noisy: Path, tmp_path: Path) -> None:
+    out = tmp_path / "clean.ply"
+    words = ["denoise", str(noisy), "-o", str(out), "--mode", "resample", "--points", "700"]
+    assert main([*words, "--displacement", "--outliers", "mark"]) == 0
+    cloud = pdflow.read(out)
+    assert len(cloud) == 700
+    assert {"colors", "displacement", "outlier"} <= set(cloud.attributes)
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        ["--mode", "blur"],
+        ["--iterations", "some"],
+        ["--iterations", "0"],
+        ["--model", "no-such-model"],
+        ["--outliers", "hide"],
+        ["--points", "10"],
+        ["--overlap", "0.1"],
+        ["--device", "abacus"],
+    ],
+)
+def test_bad_options_are_one_line_and_write_nothing(
+    noisy: Path, tmp_path: Path, extra: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "clean.ply"
+    assert main(["denoise", str(noisy), "-o", str(out), *extra]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error:")
+    assert error.count("\n") == 1
+    assert not out.exists()
+
+
+def test_stopping_leaves_no_file(
+    noisy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pdflow.pipeline.denoise_patches", interrupted)
+    before = set(tmp_path.iterdir())
+    assert main(["denoise", str(noisy), "-o", str(tmp_path / "clean.ply")]) == 130
+    assert set(tmp_path.iterdir()) == before
