@@ -1,7 +1,7 @@
 """Numbers that judge anybody's output; nothing here knows the model.
 
-Every metric takes numpy arrays or torch tensors on any device and gives a Python float. Its
-docstring states its frame: CD, HD, P2S and EMD are measured in the unit sphere of the
+Every metric takes clouds, numpy arrays, or torch tensors on any device, and gives a Python float.
+Its docstring states its frame: CD, HD, P2S and EMD are measured in the unit sphere of the
 ground-truth points, P2M, RMS and uniformity in that of the mesh. `sq_*` is of squared distances.
 
     from pdflow.metrics import measure, sq_chamfer
