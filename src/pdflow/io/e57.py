@@ -182,7 +182,7 @@ def _joined(parts: list[PointCloud], scans: list[dict[str, Any]]) -> PointCloud:
             dtype=dtype,
         )
     for part, scan in zip(parts, scans, strict=True):
-        absent = [n for n in names if n not in part.attributes and n != DIRECTION]
+        absent = sorted(n for n in names if n not in part.attributes and n != DIRECTION)
         if absent:
             scan[ABSENT] = absent
     counts = [len(part) for part in parts]

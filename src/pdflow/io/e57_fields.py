@@ -84,7 +84,7 @@ class Column:
 
 
 def columns_to_read(types: Mapping[str, np.dtype[Any]], notes: list[Any]) -> list[Column]:
-    """The attributes in point fields of the given types."""
+    """The attributes in point fields of the given types, in the order of these."""
     found = [c for c in (_noted(note, types) for note in notes) if c]
     used = {*POSITION, *SPHERICAL, SPHERICAL_STATE, *(f for c in found for f in c.fields)}
     free = {name: dtype for name, dtype in types.items() if name not in used}
@@ -92,7 +92,9 @@ def columns_to_read(types: Mapping[str, np.dtype[Any]], notes: list[Any]) -> lis
         if len({free.get(f) for f in group}) == 1 and group[0] in free:
             found.append(Column(name, free[group[0]], 3, group))
             free = {f: t for f, t in free.items() if f not in group}
-    return found + [Column(name, dtype, 0, (name,)) for name, dtype in free.items()]
+    found += [Column(name, dtype, 0, (name,)) for name, dtype in free.items()]
+    place = {name: i for i, name in enumerate(types)}
+    return sorted(found, key=lambda column: place[column.fields[0]])
 
 
 def columns_to_write(
