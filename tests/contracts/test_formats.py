@@ -92,6 +92,24 @@ SETS: dict[str, Attributes] = {
         **{f"label_{dtype}": values(dtype) for dtype in DTYPES},
     },
 }
+RARE: dict[str, Attributes] = {
+    **{f"colors-{dtype}": {"colors": values(dtype, 3)} for dtype in ["b1", *DTYPES]},
+    **{f"normals-{dtype}": {"normals": values(dtype, 3)} for dtype in ["b1", *DTYPES]},
+    **{f"wide-{dtype}x2": {"wide": values(dtype, 2)} for dtype in ["b1", *DTYPES]},
+    **{f"class-{dtype}": {"classification": values(dtype)} for dtype in ["b1", *DTYPES]},
+    **{f"gps_time-{dtype}": {"gps_time": values(dtype)} for dtype in ["b1", *DTYPES]},
+    **{
+        f"foreign-{dtype}": {"foreign": np.linspace(-1, 1, M).astype(dtype)}
+        for dtype in (">f4", ">f8")
+    },
+    **{f"foreign-{dtype}": {"foreign": np.arange(M, dtype=dtype)} for dtype in (">i2", ">u8")},
+    "colors-x4": {"colors": values("u1", 4)},
+    "normals-x0": {"normals": values("f4")},
+    "intensity-x2": {"intensity": values("u2", 2)},
+    "date": {"date": np.arange(M).astype("M8[ms]")},
+    "complex": {"complex": (np.arange(M) + 0.5j).astype(np.complex64)},
+    "nothing": {"nothing": np.empty((M, 0))},
+}
 AWKWARD = [
     *("x", "X", "Y", "z", "red", "r", "Red", "nx", "normal_x", "rgb", "rgba", "_", "i", "scalar"),
     *("points", "xyz", "pdflow", "columns", "column_3", "w_0", "w_1", "colors_0", "normals_2"),
@@ -196,6 +214,12 @@ def test_nothing_is_lost_without_being_named(
     told = assert_nothing_lost_unnamed(fmt, cloud, tmp_path)
     if attributes == "usual":
         assert not told, "colours, normals, intensity, class and time fit every format"
+
+
+@each_format
+@pytest.mark.parametrize("attributes", RARE)
+def test_rare_dtypes_and_widths(fmt: Format, attributes: str, tmp_path: Path) -> None:
+    assert_nothing_lost_unnamed(fmt, PointCloud(coordinates()["small"], RARE[attributes]), tmp_path)
 
 
 @each_format
