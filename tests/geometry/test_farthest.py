@@ -138,3 +138,10 @@ def test_importing_the_packages_loads_neither_numba_nor_torch() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_counts_that_are_no_integers_are_told_by_python() -> None:
+    for count, start in ((1.5, 0), (2, 0.5)):
+        with pytest.raises(TypeError, match="integer"):
+            farthest_point_sampling(np.eye(3), count, start)  # type: ignore[arg-type]
+    assert len(farthest_point_sampling(np.eye(3), np.uint8(2), np.int16(1))) == 2
