@@ -279,3 +279,11 @@ def test_damaged_npz(tmp_path: Path, data: bytes, expected: str) -> None:
     with pytest.raises(PdflowError, match=expected) as caught:
         read(path)
     assert str(path) in str(caught.value)
+
+
+def test_points_in_columns_are_to_be_transposed(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.zeros((3, 1000)))
+    with pytest.raises(PdflowError, match=r"\(3, 1000\) array of float64.*transposed"):
+        read(tmp_path / "a.npy")
+    np.save(tmp_path / "b.npy", np.zeros((3, 9)))
+    assert len(read(tmp_path / "b.npy").attributes) == 6

@@ -31,6 +31,9 @@ COORDINATES = ("x", "y", "z")
 POINTS = "points"
 DIALECT = Dialect(dtypes=frozenset())
 
+_MOST_COLUMNS = 64
+"""Three rows of more columns than this are no three points but x, y and z."""
+
 
 class PickledError(PdflowError):
     """An array holds Python objects, which could run any code when read."""
@@ -46,6 +49,11 @@ def read(path: Path) -> PointCloud:
         raise PdflowError(
             f"{path} holds {describe(array)}, not points: save numbers of shape (M, 3) or a "
             "structured array with fields x, y, z."
+        )
+    if len(array) == 3 and array.shape[1] > _MOST_COLUMNS:
+        raise PdflowError(
+            f"{path} holds {describe(array)}, so that its points seem to stand in columns: save it "
+            "transposed, one row per point."
         )
     extra = {f"column_{i}": array[:, i].copy() for i in range(3, array.shape[1])}
     return PointCloud(array[:, :3], extra)
