@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -124,21 +123,16 @@ def test_an_error_in_the_caller_stops_the_work(model: PDFlow, patches: np.ndarra
 
 
 def test_nothing_but_inputs_and_outputs_is_kept(model: PDFlow) -> None:
-    """The memory that a run takes at its peak does not grow with the number of patches."""
-    script = """
-import resource, sys
-import numpy as np, torch
-from pdflow.inference import denoise_patches
-from pdflow.model import FlowConfig, PDFlow
+    rng = np.random.default_rng(0)
 
-model = PDFlow(FlowConfig(edge_neighbours=(4,), augment_dims=3, hidden=16, masked_dims=0)).eval()
-patches = np.zeros((int(sys.argv[1]), 1024, 3)) + np.linspace(0, 1, 1024)[:, None]
-denoise_patches(model, patches, 0, lambda done: None)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-"""
-    few, many = (
-        int(subprocess.check_output([sys.executable, "-c", script, str(count)]))
-        for count in (8, 400)
-    )
-    kilobytes_per_patch = 2 * 1024 * 3 * 8 / 1024
-    assert many - few < 1.5 * 392 * kilobytes_per_patch + 8192
+    def peak(count: int) -> int:
+        patches = rng.normal(size=(count, 512, 3))
+        tracemalloc.start()
+        run(model, patches, threads=1)
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return most
+
+    peak(1)
+    output = 512 * 3 * 8
+    assert peak(90) - peak(10) < 1.3 * 80 * output

@@ -43,7 +43,7 @@ class FastNetwork:
             self._mlp = Dense(layers)
 
     def __call__(self, points: Array, eps: Array, spans: Spans | None = None) -> Array:
-        """Clean points (N, D_p) from noisy ones and eps (N, D_a).
+        """Clean points (N, 3) from noisy ones and eps (N, D_a).
 
         spans  takes up what the scales of affine couplings were
         """

@@ -6,6 +6,9 @@ registers while the depth of the product is walked once. LLVM fits the vectors t
 
 A matrix is stored in panels of COLUMNS columns, one after the other and each row by row, so that
 a tile reads it in order (`pack`).
+
+numba keeps compiled loops by the date of their own file: who changes this one must touch
+`dense.py` and `edge_cpu.py` as well.
 """
 
 from __future__ import annotations
