@@ -87,6 +87,10 @@ def test_eps_is_drawn_as_it_always_was(patches: np.ndarray) -> None:
     torch.testing.assert_close(drawn[0, :3], torch.tensor([2.0613782, 1.5197182, -0.9100737]))
 
 
+def test_patches_may_lie_in_memory_in_any_order(model: PDFlow, patches: np.ndarray) -> None:
+    assert np.array_equal(run(model, np.asfortranarray(patches)), run(model, patches))
+
+
 def test_every_patch_is_reported(model: PDFlow, patches: np.ndarray) -> None:
     done: list[float] = []
     denoise_patches(model, patches, 0, done.append)

@@ -75,7 +75,7 @@ def _run_on_cpu(
     full = FastNetwork(model)
 
     def run(network: FastNetwork, index: int, spans: Spans | None = None) -> None:
-        points = patches[index].astype(np.float32)
+        points = np.ascontiguousarray(patches[index], np.float32)
         eps = _eps(model, torch.from_numpy(points), seed, index).numpy()
         clean[index] = network(points, eps, spans)
 
