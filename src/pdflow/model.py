@@ -85,7 +85,7 @@ class FlowConfig:
     patch_radius: tuple[float, float] = (0.1, 0.6)
     centred: bool = False
     pass_noise: tuple[float, ...] = (0.04, 0.12)
-    part_noise: tuple[float, float] = (0.06, 0.1)
+    part_noise: tuple[float, float] = (0.08, 0.14)
     point_dims: int = 3
 
     def __post_init__(self) -> None:
