@@ -116,6 +116,18 @@ def test_outputs_of_no_fitting_format_are_refused(
     assert not (tmp_path / target).exists()
 
 
+@pytest.mark.parametrize("command", ["info", "noise", "evaluate"])
+def test_coordinates_too_large_to_compute_with_are_refused(pdflow, tmp_path, command):
+    path = tmp_path / "far.xyz"
+    path.write_text("1e200 0 0\n-1e200 1 1\n5 5 5\n")
+    more = {"noise": ["-o", tmp_path / "out.xyz"], "evaluate": ["--clean", path]}
+    outcome = pdflow(command, path, *more.get(command, []), "--json")
+    assert outcome.code == 2
+    assert f"{path}: " in outcome.err
+    assert "too large to compute with" in outcome.err
+    assert not (tmp_path / "out.xyz").exists()
+
+
 def test_a_file_without_permission_is_refused(pdflow, scan, monkeypatch):
     monkeypatch.setattr("pdflow.io.os.access", lambda *_: False)
     outcome = pdflow("info", scan)

@@ -12,6 +12,7 @@ from pdflow.cli.files import (
     InputFormat,
     Inputs,
     expand_inputs,
+    naming,
     open_finite,
 )
 from pdflow.cli.progress import AsJson, Result, say_results
@@ -84,11 +85,13 @@ def _inspect_cloud(path: Path, format: str | None, drop: bool) -> Result:
         header, dropped = chunks.header, chunks.dropped
     spacing = _Spacing(survey.sample_points, survey.sample_rows)
     if survey.held is not None:
-        spacing.add(survey.held)
+        with naming(path):
+            spacing.add(survey.held)
     else:
         with open_finite(path, format, drop) as chunks:
             for chunk in chunks:
-                spacing.add([chunk.points])
+                with naming(path):
+                    spacing.add([chunk.points])
     return {
         "kind": "cloud",
         "points": survey.count,

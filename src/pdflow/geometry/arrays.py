@@ -12,9 +12,12 @@ from pdflow.errors import PdflowError
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 
+LARGEST_COORDINATE = 1e152
+"""Beyond it the square of a distance may be no number any more."""
+
 
 def finite_points(points: ArrayLike, name: str = "Points") -> FloatArray:
-    """`points` as a contiguous (M, 3) float64 array; other shapes and NaN or inf are refused.
+    """`points` as a contiguous (M, 3) float64 array; what cannot be computed with is refused.
 
     `name` is how the message calls them.
 
@@ -32,4 +35,11 @@ def finite_points(points: ArrayLike, name: str = "Points") -> FloatArray:
     if not finite.all():
         row = int(np.argmin(finite.all(axis=1)))
         raise PdflowError(f"{name} has NaN or infinite coordinates, first in row {row}: drop them.")
+    largest = max(array.max(initial=0.0), -array.min(initial=0.0))
+    if largest > LARGEST_COORDINATE:
+        row = int(np.argmax(np.abs(array).max(axis=1)))
+        raise PdflowError(
+            f"{name} has a coordinate of {largest:.3g} in row {row}, too large to compute with: "
+            "drop that row, or use another unit."
+        )
     return array
