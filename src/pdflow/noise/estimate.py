@@ -47,6 +47,9 @@ FLOOR = 1e-3
 OFFSET = 0.01
 """The network says log(sigma / reach + OFFSET): finite without noise."""
 
+LOG_SPREADS = (-2.0, 3.0)
+"""How sure the network may be: places that it is very sure of must not outvote all others."""
+
 LARGEST_RATIO = 0.65
 """Above this sigma / reach the largest neighbourhood is too narrow, and the cloud is thinned."""
 
@@ -124,7 +127,7 @@ class Network(NamedTuple):
             x = 0.5 * x * (1 + np.tanh(0.5 * x))
         weights, bias = self.layers[-1]
         ratio, spread = (x @ weights.T + bias).T
-        return ratio, np.clip(spread, -4, 3)
+        return ratio, np.clip(spread, *LOG_SPREADS)
 
 
 def network_from(document: dict[str, Any]) -> Network:

@@ -1,0 +1,192 @@
+"""How near the noise estimate comes, and how long it takes.
+
+    python benchmarks/bench_noise_estimate.py [--data DIR] [--only shapes|own|time]
+
+shapes  the 20 test shapes of PUSet at 10K and 50K points with the paper's noise of 1, 2 and 3 %
+own     shapes of our own: other kinds of noise, other densities, after smoothing; a real scan
+time    seconds for 10K to 1M points
+
+DIR holds punet_test.npz and ruemadame_28.npz; what is not there is left out. Nothing was fitted
+to, or chosen by, the test shapes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from pdflow.geometry import knn
+from pdflow.noise import add_noise
+from pdflow.noise.estimate import estimate_noise
+
+ROOT = Path(__file__).resolve().parents[1]
+SEED = 0
+LEVELS = (0.01, 0.02, 0.03)
+TOLERANCE = 0.2
+STD_PER_AXIS = {
+    "gaussian": 1.0,
+    "anisotropic": 1.0,
+    "unidirectional": 3**-0.5,  # root of the mean over the axes: all of it is along one
+    "uniform": 5**-0.5,
+    "discrete": 0.2**0.5,
+    "laplace": 2**0.5,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared/data")
+    parser.add_argument("--only", choices=("shapes", "own", "time"))
+    arguments = parser.parse_args()
+    command = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    print(f"{platform.machine()}, {os.cpu_count()} cores, commit {commit}, seed {SEED}")
+    if arguments.only in (None, "shapes"):
+        measure_test_shapes(arguments.data / "punet_test.npz")
+    if arguments.only in (None, "own"):
+        measure_kinds()
+        measure_densities()
+        measure_smoothed()
+        measure_scan(arguments.data / "ruemadame_28.npz")
+    if arguments.only in (None, "time"):
+        measure_time()
+
+
+def measure_test_shapes(pack: Path) -> None:
+    if not pack.exists():
+        print(f"\n{pack} is not there: test shapes left out")
+        return
+    arrays = dict(np.load(pack))
+    names = sorted({key.split("/")[2] for key in arrays if key.startswith("draw/")})
+    print("\nestimate / truth on the test shapes; * is off by more than 20 %")
+    header = "".join(
+        f"{count // 1000:>8}K {level:.0%}" for count in (10_000, 50_000) for level in LEVELS
+    )
+    print(f"{'':14}{header}")
+    hits = {10_000: 0, 50_000: 0}
+    for name in names:
+        line = f"{name:14}"
+        for count in hits:
+            low, high = arrays[f"clean/{count}/{name}/range"]
+            clean = arrays[f"clean/{count}/{name}"] / 65535 * (high - low) + low
+            draw = arrays[f"draw/{count}/{name}"] / 4096
+            for level in LEVELS:
+                sigma = level * float(arrays[f"radius/{count}/{name}"])
+                ratio = estimate_noise(clean + sigma * draw, SEED).sigma / sigma
+                hit = abs(ratio - 1) <= TOLERANCE
+                hits[count] += hit
+                line += f"{ratio:11.2f}{' ' if hit else '*'}"
+        print(line)
+    for count, number in hits.items():
+        print(f"{count} points: {number} of {len(LEVELS) * len(names)} within {TOLERANCE:.0%}")
+
+
+def measure_kinds() -> None:
+    print("\nestimate / standard deviation per axis, 20K points, level 1, 2, 3 %")
+    for kind, factor in STD_PER_AXIS.items():
+        line = f"{kind:15}"
+        for name, make in SHAPES.items():
+            clean = make(20_000, np.random.default_rng(SEED))
+            ratios = [
+                estimate_noise(add_noise(clean, kind, level, SEED + 1), SEED).sigma
+                / (factor * level)
+                for level in LEVELS
+            ]
+            line += f"  {name}" + "".join(f" {ratio:.2f}" for ratio in ratios)
+        print(line)
+
+
+def measure_densities() -> None:
+    print("\nestimate in % of the radius, for noise of 0, 0.25, 0.5, 1, 2, 3, 5 %")
+    for count in (500, 2000, 10_000, 100_000):
+        for name, make in SHAPES.items():
+            clean = make(count, np.random.default_rng(SEED))
+            noise = np.random.default_rng(SEED + 1).standard_normal(clean.shape)
+            said = [
+                estimate_noise(clean + level * noise, SEED).sigma
+                for level in (0, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05)
+            ]
+            print(f"{count:7} {name:7}" + "".join(f"{100 * sigma:7.2f}" for sigma in said))
+
+
+def measure_smoothed() -> None:
+    """What is left after smoothing is smaller, and neighbours share it."""
+    print(
+        "\nsphere, 10K points, after projection to the mean plane of 32 neighbours, again and again"
+    )
+    rng = np.random.default_rng(SEED)
+    points = sphere(10_000, rng) + 0.02 * rng.standard_normal((10_000, 3))
+    for times in range(4):
+        off = np.linalg.norm(points, axis=1) - 1
+        rms = np.sqrt(((off - off.mean()) ** 2).mean())
+        said = estimate_noise(points, SEED).sigma
+        print(f"{times} times: off the sphere by {rms:.2%}, estimate {said:.2%}")
+        around = points[knn(points, points, 32)[1]]
+        middle = around.mean(axis=1)
+        around -= middle[:, None]
+        normal = np.linalg.eigh(around.transpose(0, 2, 1) @ around)[1][:, :, 0]
+        points = points - ((points - middle) * normal).sum(axis=1, keepdims=True) * normal
+
+
+def measure_scan(pack: Path) -> None:
+    if not pack.exists():
+        print(f"\n{pack} is not there: the scan is left out")
+        return
+    with np.load(pack) as arrays:
+        points = arrays["points"]
+    estimate = estimate_noise(points, SEED)
+    print(f"\n{pack.name}, {len(points)} points: {estimate}")
+
+
+def measure_time() -> None:
+    print("\nseconds, best of 3, noise 0.1 and 3 % (dense clouds with much noise are thinned)")
+    for count in (10_000, 100_000, 1_000_000):
+        line = f"{count:8}"
+        for level in (0.001, 0.03):
+            rng = np.random.default_rng(SEED)
+            points = sphere(count, rng) + level * rng.standard_normal((count, 3))
+            seconds = []
+            for _ in range(3):
+                start = time.perf_counter()
+                sigma = estimate_noise(points, SEED).sigma
+                seconds.append(time.perf_counter() - start)
+            line += f"   {min(seconds):.2f} s (says {sigma:.2%})"
+        print(line)
+
+
+def sphere(count: int, rng: np.random.Generator) -> np.ndarray:
+    points = rng.standard_normal((count, 3))
+    return points / np.linalg.norm(points, axis=1, keepdims=True)
+
+
+def box(sides: tuple[float, float, float]) -> Callable[[int, np.random.Generator], np.ndarray]:
+    """Samples of the surface of a box of radius 1."""
+    size = np.array(sides) / np.linalg.norm(sides)
+    areas = size.prod() / size
+
+    def sample(count: int, rng: np.random.Generator) -> np.ndarray:
+        points = rng.uniform(-1, 1, (count, 3)) * size
+        face = rng.choice(3, count, p=areas / areas.sum())
+        points[np.arange(count), face] = rng.choice([-1, 1], count) * size[face]
+        return points
+
+    return sample
+
+
+SHAPES = {
+    "sphere": sphere,
+    "cube": box((1, 1, 1)),
+    "plate": box((1, 1, 0.1)),
+    "rod": box((1, 0.1, 0.1)),
+}
+
+
+if __name__ == "__main__":
+    main()
