@@ -26,10 +26,7 @@ class Dense:
         widths, parts = [len(layers[0][0])], []
         for weight, bias in layers:
             widths.append(len(bias))
-            parts += [
-                pack(np.asarray(bias, np.float32)[None]),
-                pack(np.asarray(weight, np.float32)),
-            ]
+            parts += [pack(np.asarray(bias)[None], COLUMNS), pack(np.asarray(weight), COLUMNS)]
         self._widths = np.array(widths, np.int64)
         self._packed = np.concatenate(parts)
 

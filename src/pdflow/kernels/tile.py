@@ -24,13 +24,25 @@ from numpy.typing import NDArray
 
 _LANES = 16
 _WIDE = bool(binding.get_host_cpu_features().get("avx512f", False))
+
+# 16 sums of 16 lanes fill the 32 registers of AVX-512 well, 4 those of AVX2 and NEON.
 _VECTORS = 2 if _WIDE else 1
+_EDGE_VECTORS = 4 if _WIDE else 1
 
 ROWS = 8 if _WIDE else 4
-"""Rows of a tile: 16 sums fill the registers of AVX-512 well, 4 those of AVX2 and NEON."""
+"""Rows of a dense tile."""
 
 COLUMNS = _LANES * _VECTORS
-"""Columns of a tile and of a panel."""
+"""Columns of a dense tile."""
+
+EDGE_ROWS = 4
+"""Edges of a tile: few, so that many of their channels are zero in all of them."""
+
+EDGE_COLUMNS = _LANES * _EDGE_VECTORS
+"""Columns of a tile of edges."""
+
+EDGE_DEPTH = 64
+"""Channels of an edge come in multiples of this: a word of marks."""
 
 _FLOAT = ir.FloatType()
 _BYTES = 4
@@ -41,70 +53,85 @@ _SAME_LANE = ir.Constant(ir.VectorType(ir.IntType(32), _LANES), [0] * _LANES)
 Array = NDArray[np.float32]
 
 
-def padded(columns: int) -> int:
-    """The number of columns that whole panels need."""
-    return -(-columns // COLUMNS) * COLUMNS
+def padded(columns: int, unit: int) -> int:
+    """The next multiple of `unit`."""
+    return -(-columns // unit) * unit
 
 
-def pack(matrix: Array) -> Array:
-    """The panels of a matrix (rows, columns), flat; columns beyond the last are zero."""
-    rows, columns = matrix.shape
-    wide = np.zeros((rows, padded(columns)), np.float32)
-    wide[:, :columns] = matrix
-    return np.ascontiguousarray(wide.reshape(rows, -1, COLUMNS).swapaxes(0, 1)).reshape(-1)
+def pack(matrix: NDArray[np.floating], columns: int) -> Array:
+    """The panels of a matrix, each `columns` wide, flat; columns beyond the last are zero."""
+    rows, width = matrix.shape
+    wide = np.zeros((rows, padded(width, columns)), np.float32)
+    wide[:, :width] = matrix
+    return np.ascontiguousarray(wide.reshape(rows, -1, columns).swapaxes(0, 1)).reshape(-1)
 
 
 def _tile_edges(
-    _: Any, features: Any, point: Any, graph: Any, edge: Any, width: Any, out: Any
+    _: Any, features: Any, point: Any, graph: Any, edge: Any, width: Any, out: Any, marks: Any
 ) -> tuple[Any, Any]:
     """out[r, c] = relu(features[point, c] + features[graph[edge + r], width + c]).
 
-    features  flat float32, rows of 2 width; width is a multiple of COLUMNS
+    features  flat float32, rows of 2 width; width is a multiple of EDGE_DEPTH
     graph     flat int64 rows of features
-    out       flat float32, ROWS x width
+    out       flat float32, EDGE_ROWS x width
+    marks     int64, width / EDGE_DEPTH; bit c says whether any row of column c is not zero
     """
     index = types.int64
-    signature = types.void(features, index, graph, index, index, out)
+    signature = types.void(features, index, graph, index, index, out, marks)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        features, graph, out = (_data(context, builder, signature, arguments, i) for i in (0, 2, 5))
-        _, point, _, edge, width, _ = arguments
+        features, graph, out, marks = (
+            _data(context, builder, signature, arguments, i) for i in (0, 2, 5, 6)
+        )
+        _, point, _, edge, width, _, _ = arguments
         stride = builder.mul(width, _INDEX(2))
         own = builder.gep(features, [builder.mul(point, stride)])
         others = []
-        for r in range(ROWS):
+        for r in range(EDGE_ROWS):
             row = builder.load(builder.gep(graph, [builder.add(edge, _INDEX(r))]))
             others.append(builder.gep(features, [builder.add(builder.mul(row, stride), width)]))
-        zero = ir.Constant(_VECTOR, [0.0] * _LANES)
-        with cgutils.for_range_slice(builder, _INDEX(0), width, _INDEX(_LANES)) as (c, _):
-            centre = _load(builder, builder.gep(own, [c]))
-            for r, other in enumerate(others):
-                total = builder.fadd(centre, _load(builder, builder.gep(other, [c])))
-                place = builder.add(builder.mul(width, _INDEX(r)), c)
-                _store(builder, _larger(builder, zero, total), builder.gep(out, [place]))
+        zero = _zero()
+        with cgutils.for_range_slice(builder, _INDEX(0), width, _INDEX(EDGE_DEPTH)) as (c, _):
+            word = _INDEX(0)
+            for lane in range(0, EDGE_DEPTH, _LANES):
+                column = builder.add(c, _INDEX(lane))
+                centre = _load(builder, builder.gep(own, [column]))
+                some = None
+                for r, other in enumerate(others):
+                    total = builder.fadd(centre, _load(builder, builder.gep(other, [column])))
+                    place = builder.add(builder.mul(width, _INDEX(r)), column)
+                    _store(builder, _larger(builder, zero, total), builder.gep(out, [place]))
+                    positive = builder.fcmp_ordered(">", total, zero)
+                    some = positive if some is None else builder.or_(some, positive)
+                bits = builder.zext(builder.bitcast(some, ir.IntType(_LANES)), _INDEX)
+                word = builder.or_(word, builder.shl(bits, _INDEX(lane)))
+            builder.store(word, builder.gep(marks, [builder.udiv(c, _INDEX(EDGE_DEPTH))]))
         return context.get_dummy_value()
 
     return signature, generate
 
 
 def _tile_max(
-    _: Any, left: Any, depth: Any, right: Any, panel: Any, out: Any, place: Any
+    _: Any, left: Any, marks: Any, depth: Any, right: Any, panel: Any, out: Any, place: Any
 ) -> tuple[Any, Any]:
     """out[place + c] = max(out[place + c], max_r (left @ right)[r, c]).
 
-    left   flat float32, ROWS x depth
-    right  flat float32 that holds a panel (depth, COLUMNS) from index `panel` on
-    out    flat float32; COLUMNS of it are written
+    left   flat float32, EDGE_ROWS x depth, as `tile_edges` makes it
+    marks  its columns that are not zero; the others are left out
+    right  flat float32 that holds a panel (depth, EDGE_COLUMNS) from index `panel` on
+    out    flat float32; EDGE_COLUMNS of it are written
     """
-    signature = types.void(left, types.int64, right, types.int64, out, types.int64)
+    index = types.int64
+    signature = types.void(left, marks, index, right, index, out, index)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        left, right, out = (_data(context, builder, signature, arguments, i) for i in (0, 2, 4))
-        _, depth, _, panel, _, place = arguments
-        zero = ir.Constant(_VECTOR, [0.0] * _LANES)
-        start = [[zero] * _VECTORS] * ROWS
-        sums = _product(builder, left, depth, builder.gep(right, [panel]), depth, start)
-        for v in range(_VECTORS):
+        left, marks, right, out = (
+            _data(context, builder, signature, arguments, i) for i in (0, 1, 3, 5)
+        )
+        _, _, depth, _, panel, _, place = arguments
+        panel = builder.gep(right, [panel])
+        sums = _marked_product(builder, left, marks, depth, panel)
+        for v in range(_EDGE_VECTORS):
             where = builder.gep(out, [builder.add(place, _INDEX(v * _LANES))])
             best = _load(builder, where)
             for row in sums:
@@ -163,22 +190,77 @@ tile_max: Callable[..., None] = intrinsic(_tile_max)
 tile_affine: Callable[..., None] = intrinsic(_tile_affine)
 
 
-def _product(
-    builder: Any, left: Any, stride: Any, panel: Any, depth: Any, start: list[list[Any]]
-) -> list[list[Any]]:
-    """Emit the loop over the depth; returns ROWS x _VECTORS sums on top of `start`."""
-    multiply_add = cgutils.get_or_insert_function(
-        builder.module, ir.FunctionType(_VECTOR, [_VECTOR] * 3), f"llvm.fmuladd.v{_LANES}f32"
-    )
+Sums = list[list[Any]]
+"""Vectors of sums: those of a row side by side."""
+
+
+def _product(builder: Any, left: Any, stride: Any, panel: Any, depth: Any, start: Sums) -> Sums:
+    """Emit the loop over the depth of a product; returns its sums on top of `start`."""
     before = builder.block
-    loop, after = builder.append_basic_block("depth"), builder.append_basic_block("sums")
+    loop, done = builder.append_basic_block("depth"), builder.append_basic_block("sums")
     builder.branch(loop)
     builder.position_at_end(loop)
     k = builder.phi(_INDEX)
+    sums = _phis(builder, start)
+    results = _add_products(builder, left, stride, panel, k, sums)
+    following = builder.add(k, _INDEX(1))
     k.add_incoming(_INDEX(0), before)
-    sums = [[builder.phi(_VECTOR) for _ in row] for row in start]
-    line = builder.gep(panel, [builder.mul(k, _INDEX(COLUMNS))])
-    factors = [_load(builder, builder.gep(line, [_INDEX(v * _LANES)])) for v in range(_VECTORS)]
+    k.add_incoming(following, loop)
+    _join(sums, start, before)
+    _join(sums, results, loop)
+    builder.cbranch(builder.icmp_signed("<", following, depth), loop, done)
+    builder.position_at_end(done)
+    return results
+
+
+def _marked_product(builder: Any, left: Any, marks: Any, depth: Any, panel: Any) -> Sums:
+    """Emit the loops over words of marks and over the bits in them; returns the sums."""
+    start = [[_zero()] * _EDGE_VECTORS for _ in range(EDGE_ROWS)]
+    before = builder.block
+    word, bit, after, done = (
+        builder.append_basic_block(name) for name in ("word", "bit", "after", "sums")
+    )
+    builder.branch(word)
+    builder.position_at_end(word)
+    base = builder.phi(_INDEX)
+    sums = _phis(builder, start)
+    mark = builder.load(builder.gep(marks, [builder.udiv(base, _INDEX(EDGE_DEPTH))]))
+    builder.cbranch(builder.icmp_unsigned("==", mark, _INDEX(0)), after, bit)
+
+    builder.position_at_end(bit)
+    left_over = builder.phi(_INDEX)
+    inner = _phis(builder, start)
+    first = builder.cttz(left_over, ir.IntType(1)(1))
+    results = _add_products(builder, left, depth, panel, builder.add(base, first), inner)
+    following = builder.and_(left_over, builder.sub(left_over, _INDEX(1)))
+    left_over.add_incoming(mark, word)
+    left_over.add_incoming(following, bit)
+    _join(inner, sums, word)
+    _join(inner, results, bit)
+    builder.cbranch(builder.icmp_unsigned("==", following, _INDEX(0)), after, bit)
+
+    builder.position_at_end(after)
+    totals = _phis(builder, start)
+    _join(totals, sums, word)
+    _join(totals, results, bit)
+    next_base = builder.add(base, _INDEX(EDGE_DEPTH))
+    base.add_incoming(_INDEX(0), before)
+    base.add_incoming(next_base, after)
+    _join(sums, start, before)
+    _join(sums, totals, after)
+    builder.cbranch(builder.icmp_signed("<", next_base, depth), word, done)
+    builder.position_at_end(done)
+    return totals
+
+
+def _add_products(builder: Any, left: Any, stride: Any, panel: Any, k: Any, sums: Sums) -> Sums:
+    """sums + left[:, k] right[k, :]."""
+    multiply_add = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(_VECTOR, [_VECTOR] * 3), f"llvm.fmuladd.v{_LANES}f32"
+    )
+    vectors = range(len(sums[0]))
+    line = builder.gep(panel, [builder.mul(k, _INDEX(len(vectors) * _LANES))])
+    factors = [_load(builder, builder.gep(line, [_INDEX(v * _LANES)])) for v in vectors]
     column = builder.gep(left, [k])
     results = []
     for r, row in enumerate(sums):
@@ -187,15 +269,22 @@ def _product(
         results.append(
             [builder.call(multiply_add, [value, f, s]) for f, s in zip(factors, row, strict=True)]
         )
-    following = builder.add(k, _INDEX(1))
-    k.add_incoming(following, loop)
-    for row, first, result in zip(sums, start, results, strict=True):
-        for phi, a, b in zip(row, first, result, strict=True):
-            phi.add_incoming(a, before)
-            phi.add_incoming(b, loop)
-    builder.cbranch(builder.icmp_signed("<", following, depth), loop, after)
-    builder.position_at_end(after)
     return results
+
+
+def _phis(builder: Any, like: Sums) -> Sums:
+    return [[builder.phi(_VECTOR) for _ in row] for row in like]
+
+
+def _join(phis: Sums, values: Sums, block: Any) -> None:
+    """Let phis take these values where the flow comes from `block`."""
+    for row, new in zip(phis, values, strict=True):
+        for phi, value in zip(row, new, strict=True):
+            phi.add_incoming(value, block)
+
+
+def _zero() -> Any:
+    return ir.Constant(_VECTOR, [0.0] * _LANES)
 
 
 def _data(context: Any, builder: Any, signature: Any, arguments: Any, index: int) -> Any:
