@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdflow.geometry.compiled import compiled
-from pdflow.kernels.tile import COLUMNS, ROWS, Array, pack, tile_affine
+from pdflow.kernels.tile import COLUMNS, MARKS, ROWS, Array, pack, tile_affine, tile_marks
 
 _BLOCK = 32
 """Rows that go through all layers before the next ones do."""
@@ -41,8 +41,10 @@ class Dense:
 def _run_layers(x: Array, first: int, widths: NDArray[np.int64], packed: Array, out: Array) -> None:
     """A block of rows goes through a layer panel by panel, so that panels are read from the
     nearest cache; rows beyond the last are worked on, too, and left out at the end."""
-    widest = (widths.max() + COLUMNS - 1) // COLUMNS * COLUMNS
+    words = (widths.max() + MARKS - 1) // MARKS
+    widest = words * MARKS
     here, there = np.zeros(_BLOCK * widest, np.float32), np.zeros(_BLOCK * widest, np.float32)
+    marks = np.zeros(_BLOCK // ROWS * words, np.int64)
     last = len(widths) - 1
     inputs, outputs = widths[0], widths[last]
     for start in range(0, len(x), _BLOCK):
@@ -56,11 +58,13 @@ def _run_layers(x: Array, first: int, widths: NDArray[np.int64], packed: Array, 
             depth = widths[layer - 1]
             wide = (widths[layer] + COLUMNS - 1) // COLUMNS * COLUMNS
             floor = np.float32(-np.inf) if layer == last else np.float32(0)
+            for r in range(0, rows, ROWS):
+                tile_marks(here, r * widest, widest, depth, marks, r // ROWS * words)
             for c in range(0, wide, COLUMNS):
                 panel = place + wide + c * depth
                 for r in range(0, rows, ROWS):
                     tile_affine(
-                        here, r * widest, widest, depth,
+                        here, r * widest, widest, depth, marks, r // ROWS * words,
                         packed, panel, place + c, floor,
                         there, r * widest + c,
                     )  # fmt: skip

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from pdflow.geometry.compiled import compiled
 from pdflow.kernels.tile import (
     EDGE_COLUMNS,
-    EDGE_DEPTH,
     EDGE_ROWS,
+    MARKS,
     Array,
     pack,
     padded,
@@ -31,7 +31,7 @@ class EdgeMax:
 
     def __init__(self, weight: NDArray[np.floating], bias: NDArray[np.floating]) -> None:
         """weight (H, H), bias (H,)."""
-        self.width = padded(len(bias), EDGE_DEPTH)
+        self.width = padded(len(bias), MARKS)
         square = np.zeros((self.width, self.width), np.float32)
         square[: len(bias), : len(bias)] = weight
         self._panels = pack(square, EDGE_COLUMNS)
@@ -64,7 +64,7 @@ def _run_edges(
     """A tile is a few neighbours of one point; the last tile overlaps the one before it."""
     points, width = out.shape
     hidden = np.empty(EDGE_ROWS * width, np.float32)
-    marks = np.empty(width // EDGE_DEPTH, np.int64)
+    marks = np.empty(width // MARKS, np.int64)
     edges, best = graph.reshape(-1), out.reshape(-1)
     for i in range(points):
         pooled = out[i]

@@ -4,8 +4,11 @@ numba does not turn a triple loop into a product that runs at the processor's sp
 innermost one is written in LLVM's own language: a tile of ROWS x COLUMNS sums is held in vector
 registers while the depth of the product is walked once. LLVM fits the vectors to any processor.
 
-A matrix is stored in panels of COLUMNS columns, one after the other and each row by row, so that
-a tile reads it in order (`pack`).
+A matrix is stored in panels as wide as a tile, one after the other and each row by row, so that a
+tile reads it in order (`pack`).
+
+What comes out of a relu is mostly zero. So a product looks at marks first, one bit for each column
+of its left side, and leaves out those that are zero in all rows of the tile. Sums are the same.
 
 numba keeps compiled loops by the date of their own file: who changes this one must touch
 `dense.py` and `edge_cpu.py` as well.
@@ -41,8 +44,8 @@ EDGE_ROWS = 4
 EDGE_COLUMNS = _LANES * _EDGE_VECTORS
 """Columns of a tile of edges."""
 
-EDGE_DEPTH = 64
-"""Channels of an edge come in multiples of this: a word of marks."""
+MARKS = 64
+"""Columns that one word of marks speaks of."""
 
 _FLOAT = ir.FloatType()
 _BYTES = 4
@@ -71,10 +74,10 @@ def _tile_edges(
 ) -> tuple[Any, Any]:
     """out[r, c] = relu(features[point, c] + features[graph[edge + r], width + c]).
 
-    features  flat float32, rows of 2 width; width is a multiple of EDGE_DEPTH
+    features  flat float32, rows of 2 width; width is a multiple of MARKS
     graph     flat int64 rows of features
     out       flat float32, EDGE_ROWS x width
-    marks     int64, width / EDGE_DEPTH; bit c says whether any row of column c is not zero
+    marks     int64, width / MARKS; bit c says whether any row of column c is not zero
     """
     index = types.int64
     signature = types.void(features, index, graph, index, index, out, marks)
@@ -91,9 +94,9 @@ def _tile_edges(
             row = builder.load(builder.gep(graph, [builder.add(edge, _INDEX(r))]))
             others.append(builder.gep(features, [builder.add(builder.mul(row, stride), width)]))
         zero = _zero()
-        with cgutils.for_range_slice(builder, _INDEX(0), width, _INDEX(EDGE_DEPTH)) as (c, _):
+        with cgutils.for_range_slice(builder, _INDEX(0), width, _INDEX(MARKS)) as (c, _):
             word = _INDEX(0)
-            for lane in range(0, EDGE_DEPTH, _LANES):
+            for lane in range(0, MARKS, _LANES):
                 column = builder.add(c, _INDEX(lane))
                 centre = _load(builder, builder.gep(own, [column]))
                 some = None
@@ -101,11 +104,9 @@ def _tile_edges(
                     total = builder.fadd(centre, _load(builder, builder.gep(other, [column])))
                     place = builder.add(builder.mul(width, _INDEX(r)), column)
                     _store(builder, _larger(builder, zero, total), builder.gep(out, [place]))
-                    positive = builder.fcmp_ordered(">", total, zero)
-                    some = positive if some is None else builder.or_(some, positive)
-                bits = builder.zext(builder.bitcast(some, ir.IntType(_LANES)), _INDEX)
-                word = builder.or_(word, builder.shl(bits, _INDEX(lane)))
-            builder.store(word, builder.gep(marks, [builder.udiv(c, _INDEX(EDGE_DEPTH))]))
+                    some = _either(builder, some, builder.fcmp_ordered(">", total, zero))
+                word = _with_bits(builder, word, some, lane)
+            builder.store(word, builder.gep(marks, [builder.udiv(c, _INDEX(MARKS))]))
         return context.get_dummy_value()
 
     return signature, generate
@@ -130,7 +131,8 @@ def _tile_max(
         )
         _, _, depth, _, panel, _, place = arguments
         panel = builder.gep(right, [panel])
-        sums = _marked_product(builder, left, marks, depth, panel)
+        start = [[_zero()] * _EDGE_VECTORS] * EDGE_ROWS
+        sums = _product(builder, left, depth, marks, depth, panel, start)
         for v in range(_EDGE_VECTORS):
             where = builder.gep(out, [builder.add(place, _INDEX(v * _LANES))])
             best = _load(builder, where)
@@ -142,12 +144,51 @@ def _tile_max(
     return signature, generate
 
 
+def _tile_marks(
+    _: Any, left: Any, row: Any, stride: Any, depth: Any, marks: Any, first: Any
+) -> tuple[Any, Any]:
+    """Mark the columns of a dense tile that are not zero.
+
+    left   flat float32, ROWS rows that lie `stride` apart, `depth` deep, from index `row` on;
+           behind the depth there is room up to the next multiple of MARKS
+    marks  int64, written from index `first` on
+    """
+    index = types.int64
+    signature = types.void(left, index, index, index, marks, index)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        left, marks = (_data(context, builder, signature, arguments, i) for i in (0, 4))
+        _, row, stride, depth, _, first = arguments
+        start = builder.gep(left, [row])
+        zero = _zero()
+        with cgutils.for_range_slice(builder, _INDEX(0), depth, _INDEX(MARKS)) as (c, _):
+            word = _INDEX(0)
+            for lane in range(0, MARKS, _LANES):
+                column = builder.gep(start, [builder.add(c, _INDEX(lane))])
+                some = None
+                for r in range(ROWS):
+                    values = _load(builder, builder.gep(column, [builder.mul(stride, _INDEX(r))]))
+                    some = _either(builder, some, builder.fcmp_unordered("!=", values, zero))
+                word = _with_bits(builder, word, some, lane)
+            behind = builder.sub(builder.add(c, _INDEX(MARKS)), depth)
+            ends_here = builder.icmp_signed(">", behind, _INDEX(0))
+            too_many = builder.select(ends_here, behind, _INDEX(0))
+            word = builder.and_(word, builder.lshr(_INDEX(-1), too_many))
+            place = builder.add(first, builder.udiv(c, _INDEX(MARKS)))
+            builder.store(word, builder.gep(marks, [place]))
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
 def _tile_affine(
     _: Any,
     left: Any,
     row: Any,
     stride: Any,
     depth: Any,
+    marks: Any,
+    mark: Any,
     right: Any,
     panel: Any,
     bias: Any,
@@ -158,22 +199,26 @@ def _tile_affine(
     """out[r, c] = max(floor, bias[c] + (left @ right)[r, c]); a floor of 0 is relu.
 
     left   flat float32, ROWS rows that lie `stride` apart, `depth` deep, from index `row` on
+    marks  what `tile_marks` says about them, from index `mark` on
     right  flat float32 that holds a panel (depth, COLUMNS) from index `panel` on, and the bias
            (COLUMNS,) from index `bias` on
     out    flat float32; ROWS rows of COLUMNS that lie `stride` apart, from index `place` on
     """
     index = types.int64
     signature = types.void(
-        left, index, index, index, right, index, index, types.float32, out, index
+        left, index, index, index, marks, index, right, index, index, types.float32, out, index
     )
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        left, right, out = (_data(context, builder, signature, arguments, i) for i in (0, 4, 8))
-        _, row, stride, depth, _, panel, bias, floor, _, place = arguments
+        left, marks, right, out = (
+            _data(context, builder, signature, arguments, i) for i in (0, 4, 6, 10)
+        )
+        _, row, stride, depth, _, mark, _, panel, bias, floor, _, place = arguments
         start = builder.gep(right, [bias])
         biases = [_load(builder, builder.gep(start, [_INDEX(v * _LANES)])) for v in range(_VECTORS)]
         left, panel = builder.gep(left, [row]), builder.gep(right, [panel])
-        sums = _product(builder, left, stride, panel, depth, [biases] * ROWS)
+        marks = builder.gep(marks, [mark])
+        sums = _product(builder, left, stride, marks, depth, panel, [biases] * ROWS)
         lowest = _broadcast(builder, floor)
         for r, values in enumerate(sums):
             line = builder.gep(out, [builder.add(place, builder.mul(stride, _INDEX(r)))])
@@ -187,6 +232,7 @@ def _tile_affine(
 
 tile_edges: Callable[..., None] = intrinsic(_tile_edges)
 tile_max: Callable[..., None] = intrinsic(_tile_max)
+tile_marks: Callable[..., None] = intrinsic(_tile_marks)
 tile_affine: Callable[..., None] = intrinsic(_tile_affine)
 
 
@@ -194,28 +240,13 @@ Sums = list[list[Any]]
 """Vectors of sums: those of a row side by side."""
 
 
-def _product(builder: Any, left: Any, stride: Any, panel: Any, depth: Any, start: Sums) -> Sums:
-    """Emit the loop over the depth of a product; returns its sums on top of `start`."""
-    before = builder.block
-    loop, done = builder.append_basic_block("depth"), builder.append_basic_block("sums")
-    builder.branch(loop)
-    builder.position_at_end(loop)
-    k = builder.phi(_INDEX)
-    sums = _phis(builder, start)
-    results = _add_products(builder, left, stride, panel, k, sums)
-    following = builder.add(k, _INDEX(1))
-    k.add_incoming(_INDEX(0), before)
-    k.add_incoming(following, loop)
-    _join(sums, start, before)
-    _join(sums, results, loop)
-    builder.cbranch(builder.icmp_signed("<", following, depth), loop, done)
-    builder.position_at_end(done)
-    return results
+def _product(
+    builder: Any, left: Any, stride: Any, marks: Any, depth: Any, panel: Any, start: Sums
+) -> Sums:
+    """Emit the loops over words of marks and over the bits in them.
 
-
-def _marked_product(builder: Any, left: Any, marks: Any, depth: Any, panel: Any) -> Sums:
-    """Emit the loops over words of marks and over the bits in them; returns the sums."""
-    start = [[_zero()] * _EDGE_VECTORS for _ in range(EDGE_ROWS)]
+    Returns the sums of left[:, k] right[k, :] over all k that are marked, on top of `start`.
+    """
     before = builder.block
     word, bit, after, done = (
         builder.append_basic_block(name) for name in ("word", "bit", "after", "sums")
@@ -224,17 +255,17 @@ def _marked_product(builder: Any, left: Any, marks: Any, depth: Any, panel: Any)
     builder.position_at_end(word)
     base = builder.phi(_INDEX)
     sums = _phis(builder, start)
-    mark = builder.load(builder.gep(marks, [builder.udiv(base, _INDEX(EDGE_DEPTH))]))
+    mark = builder.load(builder.gep(marks, [builder.udiv(base, _INDEX(MARKS))]))
     builder.cbranch(builder.icmp_unsigned("==", mark, _INDEX(0)), after, bit)
 
     builder.position_at_end(bit)
-    left_over = builder.phi(_INDEX)
+    rest = builder.phi(_INDEX)
     inner = _phis(builder, start)
-    first = builder.cttz(left_over, ir.IntType(1)(1))
-    results = _add_products(builder, left, depth, panel, builder.add(base, first), inner)
-    following = builder.and_(left_over, builder.sub(left_over, _INDEX(1)))
-    left_over.add_incoming(mark, word)
-    left_over.add_incoming(following, bit)
+    k = builder.add(base, builder.cttz(rest, ir.IntType(1)(1)))
+    results = _add_products(builder, left, stride, panel, k, inner)
+    following = builder.and_(rest, builder.sub(rest, _INDEX(1)))
+    rest.add_incoming(mark, word)
+    rest.add_incoming(following, bit)
     _join(inner, sums, word)
     _join(inner, results, bit)
     builder.cbranch(builder.icmp_unsigned("==", following, _INDEX(0)), after, bit)
@@ -243,7 +274,7 @@ def _marked_product(builder: Any, left: Any, marks: Any, depth: Any, panel: Any)
     totals = _phis(builder, start)
     _join(totals, sums, word)
     _join(totals, results, bit)
-    next_base = builder.add(base, _INDEX(EDGE_DEPTH))
+    next_base = builder.add(base, _INDEX(MARKS))
     base.add_incoming(_INDEX(0), before)
     base.add_incoming(next_base, after)
     _join(sums, start, before)
@@ -270,6 +301,16 @@ def _add_products(builder: Any, left: Any, stride: Any, panel: Any, k: Any, sums
             [builder.call(multiply_add, [value, f, s]) for f, s in zip(factors, row, strict=True)]
         )
     return results
+
+
+def _either(builder: Any, some: Any | None, more: Any) -> Any:
+    return more if some is None else builder.or_(some, more)
+
+
+def _with_bits(builder: Any, word: Any, some: Any, lane: int) -> Any:
+    """A word of marks with those of a vector put in from bit `lane` on."""
+    bits = builder.zext(builder.bitcast(some, ir.IntType(_LANES)), _INDEX)
+    return builder.or_(word, builder.shl(bits, _INDEX(lane)))
 
 
 def _phis(builder: Any, like: Sums) -> Sums:
