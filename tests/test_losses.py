@@ -110,3 +110,20 @@ def test_nearest_distances_go_both_ways() -> None:
     there, back = sq_nearest_distances(prediction, target)
     assert there.tolist() == [[0.25, 1.25]]
     assert back.tolist() == [[0.25, 64.0]]
+
+
+def test_gradients_of_nearest_distances_flow_through_the_differences_alone() -> None:
+    generator = torch.Generator().manual_seed(1)
+    prediction = torch.randn(2, 20, 3, generator=generator, dtype=torch.float64)
+    target = torch.randn(2, 20, 3, generator=generator, dtype=torch.float64)
+    prediction.requires_grad_()
+    there, back = sq_nearest_distances(prediction, target)
+    (there.sum() + back.sum()).backward()
+    distances = torch.cdist(prediction.detach(), target)
+    expected = torch.zeros_like(target)
+    for b in range(2):
+        for i, j in enumerate(distances[b].argmin(1)):
+            expected[b, i] += 2 * (prediction[b, i] - target[b, j]).detach()
+        for j, i in enumerate(distances[b].argmin(0)):
+            expected[b, i] += 2 * (prediction[b, i] - target[b, j]).detach()
+    assert torch.allclose(prediction.grad, expected)

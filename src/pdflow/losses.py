@@ -10,6 +10,7 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from pdflow.errors import PdflowError
+from pdflow.kernels.graph import nearest
 from pdflow.model import PDFlow
 
 Matching = Callable[[Tensor, Tensor], Tensor]
@@ -34,9 +35,6 @@ def paired_matching(prediction: Tensor, target: Tensor) -> Tensor:
     return torch.arange(count, device=prediction.device).expand(batch, count)
 
 
-EXACT_DISTANCES = "donot_use_mm_for_euclid_dist"
-"""Mode of torch.cdist that does not lose digits where points are close."""
-
 MATCHINGS: dict[str, Matching] = {"exact": exact_matching, "paired": paired_matching}
 
 
@@ -49,12 +47,11 @@ def sq_matched_distances(prediction: Tensor, target: Tensor, matching: Matching)
 
 def sq_nearest_distances(prediction: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """(B, N) from each prediction to its nearest target, and (B, N) from each target back."""
-    with torch.no_grad():
-        distances = torch.cdist(prediction, target, compute_mode=EXACT_DISTANCES)
-        there, back = distances.argmin(2), distances.argmin(1)
+    there = nearest(prediction.detach(), target.detach(), 1)
+    back = nearest(target.detach(), prediction.detach(), 1)
     return (
-        (prediction - target.gather(1, there[..., None].expand_as(prediction))).square().sum(-1),
-        (target - prediction.gather(1, back[..., None].expand_as(target))).square().sum(-1),
+        (prediction - target.gather(1, there.expand_as(prediction))).square().sum(-1),
+        (target - prediction.gather(1, back.expand_as(target))).square().sum(-1),
     )
 
 

@@ -30,3 +30,11 @@ def test_incoming_edges_lists_every_edge_where_it_arrives() -> None:
         for j in range(points):
             expected = (graph[b].reshape(-1) == j).nonzero()[:, 0]
             assert torch.equal(edges[b, starts[b, j] : starts[b, j + 1]].long(), expected)
+
+
+def test_what_is_not_finite_gets_valid_rows() -> None:
+    points = torch.randn(1, 20, 3, generator=torch.Generator().manual_seed(3))
+    points[0, 4], points[0, 7, 1] = float("nan"), float("inf")
+    rows = nearest(points, points, 2)
+    assert 0 <= rows.min()
+    assert rows.max() < 20

@@ -47,3 +47,29 @@ def test_equal_points_come_in_the_order_of_their_rows(fused: str) -> None:
 def test_operator_is_registered_as_torch_compile_needs_it(fused: str) -> None:
     patch = cloud(1, 16).to(fused)
     torch.library.opcheck(_fused_nearest, (patch, patch, 3))
+
+
+@pytest.mark.parametrize(("queries", "points"), [(100, 33), (31, 150), (64, 64)])
+def test_one_nearest_equals_the_twin(device: str, queries: int, points: int) -> None:
+    a, b = cloud(3, queries, 3), cloud(3, points, 4)
+    found = _fused_nearest(a.to(device), b.to(device), 1)
+    assert found.shape == (3, queries, 1)
+    assert found.dtype == torch.long
+    assert torch.equal(found.cpu(), nearest_torch(a, b, 1))
+
+
+def test_the_lowest_of_equally_near_rows_is_taken(device: str) -> None:
+    points = cloud(1, 10, 5).repeat(1, 7, 1).to(device)
+    found = _fused_nearest(points, points, 1)[0, :, 0]
+    assert found.tolist() == list(range(10)) * 7
+
+
+def test_queries_that_are_not_finite_get_a_valid_row(device: str) -> None:
+    queries = torch.full((1, 2, 3), float("nan"))
+    queries[0, 1] = float("inf")
+    assert _fused_nearest(queries.to(device), cloud(1, 40).to(device), 1).max() < 40
+
+
+def test_one_nearest_is_registered_as_torch_compile_needs_it(device: str) -> None:
+    patch = cloud(2, 16).to(device)
+    torch.library.opcheck(_fused_nearest, (patch, patch, 1))

@@ -44,17 +44,22 @@ def nearest(queries: Tensor, points: Tensor, k: int) -> Tensor:
     """
     if k == 0:
         return torch.empty(*queries.shape[:2], 0, dtype=torch.long, device=points.device)
-    small = points.shape[1] <= _FUSED_POINTS and k <= _FUSED_NEIGHBOURS
-    if small and points.shape[2] == 3 and points.dtype == torch.float32 and runs_triton(points):
+    fits = k == 1 or (points.shape[1] <= _FUSED_POINTS and k <= _FUSED_NEIGHBOURS)
+    if fits and points.shape[2] == 3 and points.dtype == torch.float32 and runs_triton(points):
         rows: Tensor = _fused_nearest(queries, points, k)
         return rows
     return nearest_torch(queries, points, k)
 
 
 def nearest_torch(queries: Tensor, points: Tensor, k: int) -> Tensor:
-    """`nearest` in float64: trees on the CPU, all distances elsewhere."""
+    """`nearest` in float64: trees on the CPU, all distances elsewhere.
+
+    Trees refuse what is not finite; it counts as 0 there, so that a training step with such
+    numbers comes as far as the check that skips it.
+    """
     if points.device.type == "cpu":
-        pairs = zip(queries.double().numpy(), points.double().numpy(), strict=True)
+        finite = (x.double().nan_to_num(0.0, 0.0, 0.0).numpy() for x in (queries, points))
+        pairs = zip(*finite, strict=True)
         rows = [cKDTree(patch).query(query, range(1, k + 1))[1] for query, patch in pairs]
         return torch.stack([torch.from_numpy(row) for row in rows]).long()
     distances = torch.cdist(
@@ -79,6 +84,8 @@ def incoming_edges(neighbours: Tensor) -> Incoming:
 def _fused_nearest(queries: Tensor, points: Tensor, k: int) -> Tensor:
     from pdflow.kernels import graph_triton
 
+    if k == 1:
+        return graph_triton.nearest_one(queries.contiguous(), points.contiguous())[..., None]
     return graph_triton.nearest(queries.contiguous(), points.contiguous(), k)
 
 

@@ -5,6 +5,8 @@ All N distances of a query stay in registers. The points are dealt into 2 K pile
 K-th smallest of the piles' minima bounds the K-th smallest distance from above, and few more than
 K points lie within the bound. Those alone are packed together and ranked by counting. Where more
 than CAPACITY lie within it (many equal points), K passes over all distances take one by one.
+
+For K = 1 there is nothing to rank: every lane keeps the best of the points it has seen.
 """
 
 from __future__ import annotations
@@ -71,6 +73,57 @@ def nearest_kernel(
             taken = tl.min(tl.where(is_least, row, POINTS), 1)[:, None]
             tl.store(result_at + k, taken.to(tl.int64), mask=is_query[:, None])
             sq_distance = tl.where(row == taken, float("inf"), sq_distance)
+
+
+@triton.jit
+def nearest_one_kernel(
+    queries_ptr, points_ptr, rows_ptr, queries, points, QUERIES: tl.constexpr, LANES: tl.constexpr
+):  # fmt: skip
+    """The nearest point for QUERIES queries of one patch; the lowest row where several are.
+
+    Lanes begin at row 0 and infinity, so that a query without finite distances gets a valid row.
+    """
+    patch = tl.program_id(1).to(tl.int64)
+    query = tl.program_id(0) * QUERIES + tl.arange(0, QUERIES)
+    is_query = query < queries
+    query_at = queries_ptr + (patch * queries + query) * 3
+    x = tl.load(query_at, mask=is_query, other=0.0)[:, None]
+    y = tl.load(query_at + 1, mask=is_query, other=0.0)[:, None]
+    z = tl.load(query_at + 2, mask=is_query, other=0.0)[:, None]
+    points_at = points_ptr + patch * points * 3
+    lane = tl.arange(0, LANES)
+    best = tl.full((QUERIES, LANES), float("inf"), tl.float32)
+    first = tl.zeros((QUERIES, LANES), tl.int32)
+    for start in range(0, points, LANES):
+        is_point = start + lane < points
+        point_at = points_at + (start + lane) * 3
+        dx = x - tl.load(point_at, mask=is_point, other=float("inf"))[None, :]
+        dy = y - tl.load(point_at + 1, mask=is_point, other=float("inf"))[None, :]
+        dz = z - tl.load(point_at + 2, mask=is_point, other=float("inf"))[None, :]
+        sq_distance = dx * dx + dy * dy + dz * dz
+        closer = sq_distance < best
+        best = tl.where(closer, sq_distance, best)
+        first = tl.where(closer, start, first)
+    row = tl.where(best == tl.min(best, 1)[:, None], first + lane[None, :], points)
+    result = tl.min(row, 1).to(tl.int64)
+    tl.store(rows_ptr + patch * queries + query, result, mask=is_query)
+
+
+def nearest_one(
+    queries: Tensor, points: Tensor, per_program: int = 64, lanes: int = 32, warps: int = 4
+) -> Tensor:
+    """Rows (B, M) int64 of the nearest point (B, N, 3) for queries (B, M, 3).
+
+    per_program, lanes, warps  how the kernel is launched: queries of one program, points it looks
+                               at together, and its warps
+    """
+    batch, count, _ = queries.shape
+    rows = queries.new_empty((batch, count), dtype=torch.long)
+    nearest_one_kernel[triton.cdiv(count, per_program), batch](
+        queries, points, rows, count, points.shape[1],
+        QUERIES=per_program, LANES=lanes, num_warps=warps,
+    )  # fmt: skip
+    return rows
 
 
 def nearest(
