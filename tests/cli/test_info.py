@@ -136,3 +136,30 @@ def test_crs_is_told_whole_to_machines_and_short_to_people(pdflow, tmp_path, clo
     assert json.loads(pdflow("info", tmp_path / "utm.npz", "--json").out)["crs"] == crs
     line = next(x for x in pdflow("info", tmp_path / "utm.npz").out.splitlines() if "crs" in x)
     assert len(line) < 100
+
+
+def test_noise_is_told_when_asked_for(pdflow, tmp_path):
+    rng = np.random.default_rng(0)
+    plane = 7000 + 10 * rng.random((3000, 3)) * [1, 1, 0]
+    write(tmp_path / "noisy.ply", PointCloud(plane + 0.1 * rng.normal(size=plane.shape)))
+    assert "noise" not in json.loads(pdflow("info", tmp_path / "noisy.ply", "--json").out)
+    told = json.loads(pdflow("info", tmp_path / "noisy.ply", "--noise", "--json").out)
+    assert told["noise"] == pytest.approx(0.1, rel=0.1)
+    assert told["relative_noise"] == pytest.approx(0.1 / np.hypot(5, 5), rel=0.15)
+    assert told["noise_is_reliable"]
+    text = pdflow("info", tmp_path / "noisy.ply", "--noise").out
+    assert f"{told['noise']:.6g}, estimated" in text
+    assert "rough" not in text
+
+
+def test_noise_of_a_stream_is_that_of_a_part_of_it(pdflow, tmp_path, monkeypatch):
+    rng = np.random.default_rng(1)
+    plane = 10 * rng.random((4000, 3)) * [1, 1, 0]
+    write(tmp_path / "noisy.ply", PointCloud(plane + 0.1 * rng.normal(size=plane.shape)))
+    monkeypatch.setattr(info, "POINTS_HELD", 2000)
+    told = json.loads(pdflow("info", tmp_path / "noisy.ply", "--noise", "--json").out)
+    assert told["noise"] == pytest.approx(0.1, rel=0.15)
+
+
+def test_noise_of_few_points_is_called_rough(pdflow, scan):
+    assert "rough" in pdflow("info", scan, "--noise").out

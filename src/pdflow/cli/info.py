@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from pdflow.cli.files import (
     DropNonfinite,
@@ -36,6 +38,9 @@ def run(
     inputs: Inputs,
     format: InputFormat = None,
     drop_nonfinite: DropNonfinite = False,
+    noise: Annotated[
+        bool, typer.Option("--noise", help="Estimate the noise of clouds, too.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show what is in clouds and meshes.
@@ -45,18 +50,18 @@ def run(
     The spacing is the median distance to the nearest other point. Files are read in chunks where
     their format allows it, so that they need not fit in memory.
     """
-    results = [_inspect(path, format, drop_nonfinite) for path in expand_inputs(inputs)]
+    results = [_inspect(path, format, drop_nonfinite, noise) for path in expand_inputs(inputs)]
     say_results(results, as_json, _describe)
 
 
-def _inspect(path: Path, format: str | None, drop: bool) -> Result:
+def _inspect(path: Path, format: str | None, drop: bool, noise: bool) -> Result:
     from pdflow.io import find_format
 
     kind = find_format(path, format)
     if not kind.points:
         contents = _inspect_mesh(path, format)
     else:
-        contents = _inspect_cloud(path, format, drop)
+        contents = _inspect_cloud(path, format, drop, noise)
         if kind.mesh and contents["metadata"].get(kind.name, {}).get("elements", {}).get("face"):
             surface = _inspect_mesh(path, format)
             contents.update({key: surface[key] for key in ("faces", "area")})
@@ -77,30 +82,52 @@ def _inspect_mesh(path: Path, format: str | None) -> Result:
     }
 
 
-def _inspect_cloud(path: Path, format: str | None, drop: bool) -> Result:
+def _inspect_cloud(path: Path, format: str | None, drop: bool, noise: bool) -> Result:
     survey = _Survey()
     with open_finite(path, format, drop) as chunks:
         for chunk in chunks:
             survey.add(chunk)
         header, dropped = chunks.header, chunks.dropped
     spacing = _Spacing(survey.sample_points, survey.sample_rows)
+    thinned = survey.held or []
     if survey.held is not None:
         with naming(path):
             spacing.add(survey.held)
     else:
+        step = -(-survey.count // POINTS_HELD)
         with open_finite(path, format, drop) as chunks:
             for chunk in chunks:
                 with naming(path):
                     spacing.add([chunk.points])
+                if noise:
+                    thinned.append(chunk.points[::step])
     return {
         "kind": "cloud",
         "points": survey.count,
         "dropped": dropped,
         **_extent(survey.low, survey.high),
         "spacing": spacing.median(),
+        **(_noise(thinned) if noise else {}),
         "attributes": survey.attributes,
         "crs": _plain(header.metadata.get("crs")),
         "metadata": {k: _plain(v) for k, v in header.metadata.items() if k != "crs"},
+    }
+
+
+def _noise(parts: list[NDArray[np.float64]]) -> Result:
+    """The estimated noise in the cloud's unit and relative to its bounding sphere.
+
+    Thinning leaves noise as it is, so a part of a large cloud tells it as well.
+    """
+    import numpy as np
+
+    from pdflow.noise.estimate import estimate_noise
+
+    estimate = estimate_noise(np.concatenate(parts))
+    return {
+        "noise": estimate.sigma,
+        "relative_noise": estimate.relative,
+        "noise_is_reliable": estimate.reliable,
     }
 
 
@@ -235,6 +262,10 @@ def _describe(result: Result) -> str:
     for key in ("spacing", "area"):
         if result.get(key) is not None:
             blocks.append((key, [f"{result[key]:.6g}"]))
+    if "noise" in result:
+        share = f"{100 * result['relative_noise']:.3g} % of the bounding sphere's radius"
+        doubt = "" if result["noise_is_reliable"] else "; rough, for there are few points"
+        blocks.append(("noise", [f"{result['noise']:.6g}, estimated ({share}{doubt})"]))
     attributes = result.get("attributes", {})
     if attributes:
         longest = max(map(len, attributes))
