@@ -213,7 +213,7 @@ class Denoiser:
         moved = frames.undo(clean)
         if self.mode == "points":
             return blend(len(points), patches, moved, BLEND_SHARPNESS)
-        return resample(points, moved, count)
+        return resample(points, patches, moved, count, BLEND_SHARPNESS)
 
     def _with_columns(
         self, cloud: PointCloud, stray: NDArray[np.bool_], shift: Points

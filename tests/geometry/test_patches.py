@@ -99,10 +99,21 @@ def test_resampling_gives_the_count_and_drops_strays() -> None:
     patches = cover(points, 64, 3.0)
     says = points[patches.rows].copy()
     says[0, 5] = 50.0
-    result = resample(points, says, 300)
+    result = resample(points, patches, says, 300, 8.0)
     assert result.shape == (300, 3)
     assert np.abs(result).max() < 2
-    assert resample(points, says[:1], 64).shape == (64, 3)
+    everything = says[..., 0].size
+    assert resample(points, patches, says, everything, 8.0).shape == (everything, 3)
+
+
+def test_resampling_does_not_believe_the_rims_of_patches() -> None:
+    points = _sphere(300)
+    patches = cover(points, 64, 3.0)
+    says = points[patches.rows] * np.where(np.arange(64) < 48, 1, 1.1)[:, None]
+    result = resample(points, patches, says, 300, 8.0)
+    held = np.bincount(patches.rows[:, :48].ravel(), minlength=300) > 0
+    assert held.mean() > 0.9
+    assert (np.linalg.norm(result, axis=1) > 1.05).mean() < 0.1
 
 
 def test_parts_share_the_points_and_the_shape() -> None:
