@@ -11,6 +11,7 @@ from torch import Tensor
 
 from pdflow.errors import PdflowError
 from pdflow.kernels.graph import nearest
+from pdflow.kernels.matching import approximate_matching
 from pdflow.model import PDFlow
 
 Matching = Callable[[Tensor, Tensor], Tensor]
@@ -35,7 +36,11 @@ def paired_matching(prediction: Tensor, target: Tensor) -> Tensor:
     return torch.arange(count, device=prediction.device).expand(batch, count)
 
 
-MATCHINGS: dict[str, Matching] = {"exact": exact_matching, "paired": paired_matching}
+MATCHINGS: dict[str, Matching] = {
+    "exact": exact_matching,
+    "approximate": approximate_matching,
+    "paired": paired_matching,
+}
 
 
 def sq_matched_distances(prediction: Tensor, target: Tensor, matching: Matching) -> Tensor:
@@ -72,7 +77,8 @@ class LossConfig:
     denoise    weight of the filter's own loss
     chamfer    weight of the squared distances to the nearest clean point and back, summed and
                averaged like `rec`: it asks for an even cover, which pairs do not
-    matching   "exact" (EMD) or "paired" (row i belongs to row i)
+    matching   "exact" (EMD), "approximate" (EMD within 1 %, without leaving the device) or "paired"
+               (row i belongs to row i)
     floor      None, or: all squared distances are divided by 3 (sigma^2 + floor^2), sigma being the
                patch's noise, so that little noise counts as much as much noise
     sharpness  points weigh exp(-sharpness d^2 / r^2) at distance d from the seed of a patch of
@@ -94,9 +100,7 @@ class LossConfig:
 
     def __post_init__(self) -> None:
         if self.matching not in MATCHINGS:
-            raise PdflowError(
-                f"Unknown matching {self.matching!r}: choose {' or '.join(MATCHINGS)}."
-            )
+            raise PdflowError(f"Unknown matching {self.matching!r}: choose {', '.join(MATCHINGS)}.")
 
 
 @dataclass(frozen=True)

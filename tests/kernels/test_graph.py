@@ -36,5 +36,5 @@ def test_what_is_not_finite_gets_valid_rows() -> None:
     points = torch.randn(1, 20, 3, generator=torch.Generator().manual_seed(3))
     points[0, 4], points[0, 7, 1] = float("nan"), float("inf")
     rows = nearest(points, points, 2)
-    assert 0 <= rows.min()
+    assert rows.min() >= 0
     assert rows.max() < 20

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from pdflow.kernels import matching
+from pdflow.kernels.graph import nearest_torch
+from pdflow.kernels.matching import _fused_match, candidate_costs, match_torch
+
+
+def candidates_with_costs(
+    points: int, k: int, noise: float, seed: int = 0
+) -> tuple[Tensor, Tensor]:
+    """Targets to choose from and their costs (2, N, K), of flat patches with noise."""
+    generator = torch.Generator().manual_seed(seed)
+    target = torch.randn(2, points, 3, generator=generator)
+    target[..., 2] = 0
+    prediction = target.flip(1) + noise * torch.randn(target.shape, generator=generator)
+    candidates = nearest_torch(prediction, target, k)
+    return candidates, candidate_costs(prediction, target, candidates)
+
+
+@pytest.mark.parametrize(
+    ("points", "k", "noise"), [(60, 16, 0.05), (37, 4, 0.2), (32, 2, 0.3), (5, 5, 1.0), (1, 1, 1.0)]
+)
+def test_equals_the_twin(device: str, points: int, k: int, noise: float) -> None:
+    candidates, costs = candidates_with_costs(points, k, noise)
+    found = _fused_match(candidates.to(device), costs.to(device))
+    assert found.dtype == torch.long
+    assert torch.equal(found.cpu(), match_torch(candidates, costs))
+
+
+def test_paths_alone_equal_the_twin(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matching, "ROUNDS", 2)
+    monkeypatch.setattr(matching, "HOPS", 6)
+    candidates, costs = candidates_with_costs(64, 6, 0.1)
+    found = _fused_match(candidates.to(device), costs.to(device))
+    assert torch.equal(found.cpu(), match_torch(candidates, costs))
+
+
+def test_operator_is_registered_as_torch_compile_needs_it(device: str) -> None:
+    candidates, costs = candidates_with_costs(8, 3, 0.05)
+    torch.library.opcheck(_fused_match, (candidates.to(device), costs.to(device)))
