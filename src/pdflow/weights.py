@@ -29,11 +29,16 @@ def released_models() -> list[str]:
     return sorted(Path(f.name).stem for f in folder.iterdir() if f.name.endswith(".safetensors"))
 
 
+def find_model(name_or_path: str | Path) -> Path:
+    """The file of a shipped model, or the path itself."""
+    if str(name_or_path) in released_models():
+        return Path(str(resources.files("pdflow") / RELEASES / f"{name_or_path}.safetensors"))
+    return Path(name_or_path)
+
+
 def load_model(name_or_path: str | Path, device: str | torch.device = "cpu") -> PDFlow:
     """A shipped model by name or any weight file by path, ready for inference."""
-    path = Path(name_or_path)
-    if str(name_or_path) in released_models():
-        path = Path(str(resources.files("pdflow") / RELEASES / f"{name_or_path}.safetensors"))
+    path = find_model(name_or_path)
     tensors, header = read_tensors(path)
     if "config" not in header:
         raise PdflowError(

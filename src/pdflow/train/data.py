@@ -27,6 +27,10 @@ class Batch:
     clean: Tensor
     sigma: Tensor
 
+    def to(self, device: str) -> Batch:
+        """The batch on a device."""
+        return Batch(self.noisy.to(device), self.clean.to(device), self.sigma.to(device))
+
 
 class PatchPool:
     """Clean surroundings (S, 2 N, 3) of random seeds, in the unit-sphere frame of their clouds."""
@@ -76,7 +80,7 @@ class PatchPool:
         picks = torch.randint(len(self.surroundings), (batch,), generator=generator, device=device)
         scale = _uniform(scales, batch, device, generator)
         rotation = random_rotations(batch, device, generator) * scale[:, None, None]
-        clean = self.surroundings[picks] @ rotation
+        clean = _rotated(self.surroundings[picks], rotation)
         sigma = _uniform(levels, batch, device, generator)
         noise = torch.randn(clean.shape, generator=generator, device=device)
         noisy = clean + sigma[:, None, None] * noise
@@ -92,6 +96,11 @@ class PatchPool:
             noisy, clean = noisy * scale[:, None, None], clean * scale[:, None, None]
             sigma = sigma * scale
         return Batch(noisy, clean, sigma)
+
+
+def _rotated(points: Tensor, rotations: Tensor) -> Tensor:
+    """points (B, N, 3) times rotations (B, 3, 3), in float32 whatever products are rounded to."""
+    return (points[..., None] * rotations[:, None]).sum(-2)
 
 
 def _uniform(

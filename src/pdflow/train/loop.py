@@ -1,183 +1,280 @@
-"""The training loop: a step that can run as one CUDA graph, and checkpoints that resume it."""
+"""The training loop: a step that can run as one CUDA graph, repeated until steps or time end."""
 
 from __future__ import annotations
 
-import json
-import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from math import inf
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
-from safetensors.torch import save_file
+from torch import Tensor
 
-from pdflow.io import atomic_path
+from pdflow.errors import PdflowError
 from pdflow.losses import joint_loss
 from pdflow.model import PDFlow
-from pdflow.train.data import PatchPool
+from pdflow.train.data import Batch, PatchPool
+from pdflow.train.distributed import DividedPDFlow, Workers
+from pdflow.train.initial import start_from
+from pdflow.train.precision import matmul_precision
 from pdflow.train.recipe import Recipe
+from pdflow.train.schedule import Schedule
+from pdflow.train.validation import Validation
 
 LOG_EVERY = 500
-REPLAYS = 10
-"""Steps between two looks at the clock on a GPU."""
+"""Steps between two lines of the log, which hold the mean of their losses."""
+
+LOOK_EVERY = 10
+"""Steps of a GPU between two looks at the clock."""
+
+WARM_UP = 3
+"""Steps made and undone before one is recorded as a CUDA graph."""
+
+TERMS = ("loss", "rec", "prior", "denoise", "chamfer")
+
+Line = dict[str, Any]
 
 
 class Trainer:
-    """A network being trained: weights, their average, the optimiser and the random state."""
+    """A network being trained: weights, their average, the optimiser and the random state.
 
-    def __init__(self, recipe: Recipe, pool: PatchPool, device: str) -> None:
-        torch.manual_seed(recipe.optim.seed)
+    pool        the patches to train on
+    validation  patches of held-out shapes; without them nothing is validated
+    init        weights to start from: a file or a shipped name
+    workers     the processes that share the work, where there are several
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        pool: PatchPool,
+        device: str,
+        *,
+        validation: Validation | None = None,
+        init: str | Path | None = None,
+        workers: Workers | None = None,
+    ) -> None:
         self.recipe, self.pool, self.device = recipe, pool, torch.device(device)
-        self.model = PDFlow(recipe.model).to(device).train()
-        self.parameters = list(self.model.parameters())
+        self.validation, self.workers = validation, workers or Workers()
+        torch.manual_seed(recipe.optim.seed)
+        divided = self.workers.count > 1
+        model = DividedPDFlow(recipe.model, self.workers) if divided else PDFlow(recipe.model)
+        self.init_sha256 = None if init is None else start_from(model, init)
+        self.model = model.to(device).train()
+        self.parameters: list[Tensor] = list(self.model.parameters())
+        self.running = [b for b in self.model.buffers() if b.is_floating_point()]
+        if init is None:
+            self._initialise_norms()
+        self.mean_model = deepcopy(self.model).requires_grad_(False).eval()
+        self.averages: list[Tensor] = list(self.mean_model.parameters())
+
+        self.schedule = Schedule(recipe.optim)
         self.rate = torch.zeros((), device=device)
-        self.optimizer = torch.optim.Adam(
-            self.parameters,
-            lr=self.rate,
-            betas=recipe.optim.betas,
-            fused=True,
-            capturable=self.device.type == "cuda",
-        )
-        self.average = [p.detach().clone() for p in self.parameters]
-        self.step_count = 0
+        self.bad = torch.zeros((), device=device)
+        self.optimizer = self._adam()
+        self.sums = torch.zeros(len(TERMS), device=device)
+        self.counted = torch.zeros((), device=device)
         self.skipped = torch.zeros((), device=device)
-        self.terms = torch.zeros(5, device=device)
+        self.step_count = 0
+        self.share = 0.0
+        self.seconds = 0.0
+        self.stop = False
+        """Set it, from a signal handler for example, to end `fit` after the current step."""
 
     def step(self) -> None:
-        """One step: batch, loss, gradient, clip, Adam, average. Free of looks at the device."""
-        recipe = self.recipe
-        batch = self.pool.sample(
-            recipe.optim.batch,
-            recipe.data.levels,
-            recipe.data.scales,
-            _fixed_radius(recipe),
-            recipe.model.centred,
+        """One step: batch, loss, gradient, clip, Adam, average. Free of looks at the device.
+
+        A gradient that is not finite changes nothing but the count of skipped steps.
+        """
+        before = [statistic.clone() for statistic in self.running]
+        terms = self._loss(self.workers.part(self._draw()))
+        self.optimizer.zero_grad(set_to_none=True)
+        terms[0].backward()
+        self.workers.average_([p.grad for p in self.parameters if p.grad is not None])
+        norm = torch.nn.utils.clip_grad_norm_(self.parameters, self.recipe.optim.clip)
+        good = torch.isfinite(norm)
+        self.bad.copy_(~good)
+        self.optimizer.step()
+        with torch.no_grad():
+            moves = torch._foreach_sub(self.parameters, self.averages)
+            torch._foreach_mul_(moves, good * (1 - self.recipe.optim.ema))
+            torch._foreach_add_(self.averages, list(moves))
+            for statistic, old in zip(self.running, before, strict=True):
+                statistic.copy_(torch.where(good, statistic, old))
+            self.sums += torch.where(good, terms, 0.0)
+            self.counted += good
+            self.skipped += self.bad
+
+    def fit(
+        self,
+        minutes: float = inf,
+        *,
+        anneal: bool = False,
+        log: Callable[[Line], None] = lambda line: None,
+        advance: Callable[[float], None] = lambda share: None,
+    ) -> None:
+        """Train until the recipe's last step, or until the minutes are over.
+
+        anneal   let the schedule end with the minutes instead of with the recipe's steps
+        log      is given the figures of every LOG_EVERY steps, and those of each validation
+        advance  is given the share of the run that was made since the last call
+        """
+        if anneal and minutes == inf:
+            raise PdflowError("A schedule cannot end with the minutes without a number of them.")
+        clock, limit, earlier = _Clock(self.device), 60 * minutes, self.seconds
+        with matmul_precision(self.recipe.optim.precision):
+            run = self._captured() if self._can_be_captured() else self.step
+            begun = seconds = clock.seconds()
+            first_step, first_share = self.step_count, self.share
+            over = (self.share if anneal else self._share_of_steps()) >= 1
+            while not over:
+                self.rate.fill_(self.schedule.rate(self.step_count, self.share))
+                run()
+                self.step_count += 1
+                if self.device.type == "cpu" or self.step_count % LOOK_EVERY == 0:
+                    seconds, stop = self.workers.agree([clock.seconds(), self.stop], self.device)
+                    self.seconds = earlier + seconds
+                    over = bool(stop) or seconds >= limit
+                share = self._share_of_steps()
+                if anneal:
+                    passed = (seconds - begun) / max(limit - begun, 1e-9)
+                    share = first_share + (1 - first_share) * min(passed, 1.0)
+                advance(share - self.share)
+                self.share = share
+                over = over or share >= 1
+                if self.step_count % LOG_EVERY == 0 or over:
+                    log(self._line((self.step_count - first_step) / max(seconds - begun, 1e-9)))
+                if self.validation and self.validation.is_due(self.step_count, over):
+                    log(self._validate(self.validation))
+
+    def averaged(self) -> PDFlow:
+        """The network with averaged weights; it follows further steps."""
+        for mine, theirs in zip(self.mean_model.buffers(), self.model.buffers(), strict=True):
+            mine.copy_(theirs)
+        return self.mean_model
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Everything on the device that training goes on from, by name; not copies."""
+        named = {f"model.{name}": value for name, value in self.model.state_dict().items()}
+        named |= {f"average.{name}": value for name, value in self.mean_model.named_parameters()}
+        for name, parameter in self.model.named_parameters():
+            for moment, value in self.optimizer.state[parameter].items():
+                named[f"adam.{name}.{moment}"] = value
+        return named | {"sums": self.sums, "counted": self.counted, "skipped": self.skipped}
+
+    @torch.no_grad()
+    def _initialise_norms(self) -> None:
+        """Activation norms learn from the first batch, which no process has only a part of."""
+        noisy = self._draw().noisy
+        self.model.encode(noisy, self.model.graph(noisy), PDFlow.sample_eps(self.model, noisy))
+
+    def _draw(self) -> Batch:
+        data, model = self.recipe.data, self.recipe.model
+        low, high = model.patch_radius
+        return self.pool.sample(
+            self.recipe.optim.batch,
+            data.levels,
+            data.scales,
+            radius=low if low == high else None,
+            centred=model.centred,
         )
+
+    def _loss(self, batch: Batch) -> Tensor:
+        """The loss and its parts, in the order of TERMS."""
         noisy = batch.noisy
-        again = int(recipe.data.iterate * len(noisy))
+        again = self.workers.own_rows(int(self.recipe.data.iterate * self.recipe.optim.batch))
         if again:
             with torch.no_grad():
                 noisy = torch.cat([self.model.denoise_patches(noisy[:again]), noisy[again:]])
-        loss = joint_loss(self.model, noisy, batch.clean, recipe.loss, sigma=batch.sigma)
-        self.optimizer.zero_grad(set_to_none=True)
-        loss.total.backward()
-        norm = torch.nn.utils.clip_grad_norm_(self.parameters, recipe.optim.clip)
-        bad = ~torch.isfinite(norm)
-        for parameter in self.parameters:
-            # A bad gradient counts as none; the guard works without asking the device.
-            assert parameter.grad is not None
-            parameter.grad.nan_to_num_(0, 0, 0).mul_(~bad)
-        self.optimizer.step()
-        with torch.no_grad():
-            torch._foreach_lerp_(
-                self.average, [p.detach() for p in self.parameters], 1 - recipe.optim.ema
-            )
-        self.skipped += bad
-        self.terms.copy_(
-            torch.stack([loss.total, loss.rec, loss.prior, loss.denoise, loss.chamfer]).detach()
-        )
+        loss = joint_loss(self.model, noisy, batch.clean, self.recipe.loss, sigma=batch.sigma)
+        return torch.stack([loss.total, loss.rec, loss.prior, loss.denoise, loss.chamfer])
 
-    def fit(self, minutes: float, log: Callable[[dict[str, Any]], None]) -> None:
-        """Train until the recipe's last step, or until the minutes are over."""
-        start = time.perf_counter()
-        first = self.step_count
-        run = self.step
-        if self.device.type == "cuda":
-            run = self._captured()
-        while self.step_count < self.recipe.optim.steps:
-            self.rate.fill_(learning_rate(self.step_count, self.recipe))
-            run()
-            self.step_count += 1
-            if self.step_count % REPLAYS == 0 and self.device.type == "cuda":
-                torch.cuda.synchronize()
-            seconds = time.perf_counter() - start
-            if self.step_count % LOG_EVERY == 0:
-                log(self.state(seconds, self.step_count - first))
-            if seconds > 60 * minutes:
-                break
+    def _adam(self) -> torch.optim.Adam:
+        adam = torch.optim.Adam(
+            self.parameters,
+            lr=self.rate,
+            betas=self.recipe.optim.betas,
+            fused=True,
+            capturable=self.device.type == "cuda",
+        )
+        # Where this tensor is 1, fused Adam leaves weights, moments and its count as they are.
+        adam.found_inf = self.bad  # type: ignore[attr-defined]
+        # A skipped step makes the moments, so that they can be saved and loaded at any time.
+        self.bad.fill_(1)
+        for parameter in self.parameters:
+            parameter.grad = torch.zeros_like(parameter)
+        adam.step()
+        return adam
+
+    def _share_of_steps(self) -> float:
+        return self.step_count / self.recipe.optim.steps
+
+    def _can_be_captured(self) -> bool:
+        return self.device.type == "cuda" and self.recipe.loss.matching != "exact"
 
     def _captured(self) -> Callable[[], None]:
         """The step as a CUDA graph: one launch instead of hundreds."""
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            for _ in range(3):
+        with self._undone(), torch.cuda.stream(stream):
+            for _ in range(WARM_UP):
                 self.step()
-        torch.cuda.current_stream().wait_stream(stream)
+            torch.cuda.current_stream().synchronize()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             self.step()
         return graph.replay
 
-    def state(self, seconds: float, steps: int) -> dict[str, Any]:
-        """What a log line says."""
-        total, rec, prior, denoise, chamfer = self.terms.tolist()
-        return {
+    @contextmanager
+    def _undone(self) -> Iterator[None]:
+        """Put weights, moments, sums and the random state back after the block."""
+        tensors = self.tensors()
+        copies = {name: value.clone() for name, value in tensors.items()}
+        random = torch.cuda.get_rng_state(self.device)
+        yield
+        torch.cuda.set_rng_state(random, self.device)
+        for name, value in tensors.items():
+            value.copy_(copies[name])
+
+    def _line(self, steps_per_second: float) -> Line:
+        """The figures of the steps since the last line."""
+        counted = self.counted.clamp_min(1)
+        means = self.sums / counted
+        self.workers.average_([means])
+        line = {
             "step": self.step_count,
-            "loss": total,
-            "rec": rec,
-            "prior": prior,
-            "denoise": denoise,
-            "chamfer": chamfer,
+            "share": self.share,
+            "seconds": self.seconds,
+            **dict(zip(TERMS, means.tolist(), strict=True)),
             "rate": float(self.rate),
             "skipped": int(self.skipped),
-            "patches_per_second": steps * self.recipe.optim.batch / max(seconds, 1e-9),
+            "patches_per_second": steps_per_second * self.recipe.optim.batch,
         }
+        self.sums.zero_()
+        self.counted.zero_()
+        return line
 
-    def averaged(self) -> PDFlow:
-        """The network with averaged weights, ready to be saved."""
-        model = PDFlow(self.recipe.model)
-        model.load_state_dict(self.model.state_dict())
-        with torch.no_grad():
-            for parameter, average in zip(model.parameters(), self.average, strict=True):
-                parameter.copy_(average)
-        return model.eval()
-
-    def save(self, path: Path) -> None:
-        """Write a checkpoint from which training goes on as if it had never stopped."""
-        tensors = {f"model.{k}": v for k, v in self.model.state_dict().items()}
-        for i, average in enumerate(self.average):
-            tensors[f"average.{i}"] = average
-            for name, value in self.optimizer.state.get(self.parameters[i], {}).items():
-                tensors[f"adam.{i}.{name}"] = value
-        tensors["random"] = torch.get_rng_state()
-        if self.device.type == "cuda":
-            tensors["random.cuda"] = torch.cuda.get_rng_state()
-        header = {"step": str(self.step_count), "recipe": json.dumps(self.recipe.as_dict())}
-        with atomic_path(path) as temporary:
-            save_file({k: v.detach().cpu().clone() for k, v in tensors.items()}, temporary, header)
-
-    def resume(self, path: Path) -> None:
-        """Go on from a checkpoint."""
-        with safe_open(path, framework="pt") as file:
-            tensors = {k: file.get_tensor(k) for k in file.keys()}  # noqa: SIM118
-            self.step_count = int(file.metadata()["step"])
-        model = {k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")}
-        self.model.load_state_dict(model)
-        for i, average in enumerate(self.average):
-            average.copy_(tensors[f"average.{i}"])
-            state = {
-                k.rsplit(".", 1)[1]: v.to(self.device)
-                for k, v in tensors.items()
-                if k.startswith(f"adam.{i}.")
-            }
-            if state:
-                self.optimizer.state[self.parameters[i]] = state
-        torch.set_rng_state(tensors["random"])
-        if "random.cuda" in tensors and self.device.type == "cuda":
-            torch.cuda.set_rng_state(tensors["random.cuda"])
+    def _validate(self, validation: Validation) -> Line:
+        figures = validation.measure(self.averaged())
+        agreed = self.workers.agree(list(figures.values()), self.device)
+        figures = dict(zip(figures, agreed, strict=True))
+        self.schedule.observe(figures["validation"])
+        return {"step": self.step_count, "seconds": self.seconds, **figures}
 
 
-def learning_rate(step: int, recipe: Recipe) -> float:
-    """Warm-up, then the recipe's schedule."""
-    optim = recipe.optim
-    warm = min(1.0, (step + 1) / max(1, optim.warmup))
-    fall = 0.5 * (1 + math.cos(math.pi * step / optim.steps)) if optim.schedule == "cosine" else 1.0
-    return optim.lr * warm * fall
+class _Clock:
+    """Seconds since it was made. On a GPU it waits for the steps before the last look, so that
+    the queue stays short and never runs empty."""
 
+    def __init__(self, device: torch.device) -> None:
+        self._start = time.perf_counter()
+        self._mark = torch.cuda.Event() if device.type == "cuda" else None
 
-def _fixed_radius(recipe: Recipe) -> float | None:
-    low, high = recipe.model.patch_radius
-    return low if low == high else None
+    def seconds(self) -> float:
+        if self._mark is not None:
+            self._mark.synchronize()
+            self._mark.record()
+        return time.perf_counter() - self._start

@@ -10,13 +10,14 @@ from typing import Any, TypeVar
 from pdflow.errors import PdflowError
 from pdflow.losses import LossConfig
 from pdflow.model import FlowConfig
+from pdflow.train.precision import PRECISIONS
 
 try:
     import tomllib
 except ModuleNotFoundError:  # Python 3.10
     import tomli as tomllib
 
-SCHEDULES = ("cosine", "constant")
+SCHEDULES = ("cosine", "constant", "plateau")
 Section = TypeVar("Section")
 
 
@@ -42,9 +43,12 @@ class DataConfig:
 class OptimConfig:
     """How the weights are moved.
 
-    schedule  "cosine" falls to zero at the last step, "constant" stays; both after a warm-up
-    clip      largest norm of the gradient
-    ema       share of the old average kept in each step
+    batch      patches in a step, over all processes
+    schedule   after a warm-up, "cosine" falls to zero at the end, "constant" stays, "plateau" is
+               multiplied by `factor` when `patience` validations in a row brought nothing
+    clip       largest norm of the gradient
+    ema        share of the old average kept in each step
+    precision  of products on a GPU: "ieee" (float32), "tf32" or "bf16"; all tensors are float32
     """
 
     batch: int = 64
@@ -53,20 +57,46 @@ class OptimConfig:
     betas: tuple[float, float] = (0.9, 0.99)
     warmup: int = 500
     schedule: str = "cosine"
+    factor: float = 0.5
+    patience: int = 10
     clip: float = 1.0
     ema: float = 0.999
+    precision: str = "ieee"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _choose("schedule", self.schedule, SCHEDULES)
+        _choose("precision", self.precision, tuple(PRECISIONS))
+        if self.batch < 1 or self.steps < 1:
+            raise PdflowError("A recipe needs a batch and steps of 1 or more.")
+
+
+@dataclass(frozen=True)
+class ValidationConfig:
+    """What the held-out shapes are asked.
+
+    every    steps between two validations; 0 makes none
+    patches  patches of each noise level
+    levels   noise, relative to the bounding sphere
+    seed     of patches and noise: the same for all runs that are to be compared
+    """
+
+    every: int = 2000
+    patches: int = 32
+    levels: tuple[float, ...] = (0.01, 0.02, 0.03)
     seed: int = 0
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """A training run: network, data, loss and optimiser."""
+    """A training run: network, data, loss, optimiser and validation."""
 
     name: str
     model: FlowConfig = field(default_factory=FlowConfig)
     data: DataConfig = field(default_factory=DataConfig)
     loss: LossConfig = field(default_factory=LossConfig)
     optim: OptimConfig = field(default_factory=OptimConfig)
+    validation: ValidationConfig = field(default_factory=ValidationConfig)
 
     def as_dict(self) -> dict[str, Any]:
         """The recipe as JSON types."""
@@ -91,7 +121,13 @@ def load_recipe(name_or_path: str | Path) -> Recipe:
         values = tomllib.loads(path.read_text())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise PdflowError(f"{path} is no TOML file ({error}).") from error
-    sections = {"model": FlowConfig, "data": DataConfig, "loss": LossConfig, "optim": OptimConfig}
+    sections: dict[str, type[Any]] = {
+        "model": FlowConfig,
+        "data": DataConfig,
+        "loss": LossConfig,
+        "optim": OptimConfig,
+        "validation": ValidationConfig,
+    }
     unknown = sorted(set(values) - set(sections))
     if unknown:
         raise PdflowError(f"{path}: unknown section [{unknown[0]}]: use {', '.join(sections)}.")
@@ -102,8 +138,31 @@ def load_recipe(name_or_path: str | Path) -> Recipe:
 
 
 def _section(kind: type[Section], values: dict[str, Any], path: Path, name: str) -> Section:
-    known = {f.name for f in fields(kind)}  # type: ignore[arg-type]
-    unknown = sorted(set(values) - known)
-    if unknown:
-        raise PdflowError(f"{path}: [{name}] has no setting {unknown[0]!r}.")
-    return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
+    defaults = {f.name: f.default for f in fields(kind)}  # type: ignore[arg-type]
+    for key, value in values.items():
+        if key not in defaults:
+            raise PdflowError(f"{path}: [{name}] has no setting {key!r}.")
+        if not _fits(value, defaults[key]):
+            raise PdflowError(
+                f"{path}: [{name}] {key} is {value!r}: give a value such as {defaults[key]!r}."
+            )
+    try:
+        return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
+    except PdflowError as error:
+        raise PdflowError(f"{path}: {error}") from error
+
+
+def _fits(value: Any, default: Any) -> bool:
+    """Whether a TOML value has the type of a setting's default; None has any."""
+    if default is None:
+        return True
+    if isinstance(default, tuple):
+        return isinstance(value, list) and all(_fits(v, d) for v in value for d in default[:1])
+    if isinstance(default, float):
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return type(value) is type(default)
+
+
+def _choose(setting: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise PdflowError(f"{setting} is {value!r}: choose one of {', '.join(allowed)}.")

@@ -1,0 +1,68 @@
+"""Checkpoints: training goes on from them to the same bits as if it had never stopped."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+
+from pdflow.errors import PdflowError
+from pdflow.io.atomic import atomic_path
+from pdflow.train.loop import Trainer
+from pdflow.train.recipe import Recipe
+from pdflow.weights import read_tensors
+
+
+def save_checkpoint(trainer: Trainer, path: Path) -> None:
+    """Write everything that the next step depends on, atomically."""
+    tensors = {name: value.detach().cpu().clone() for name, value in trainer.tensors().items()}
+    tensors["random"] = torch.get_rng_state()
+    if trainer.device.type == "cuda":
+        tensors["random.cuda"] = torch.cuda.get_rng_state(trainer.device)
+    state = {
+        "step": trainer.step_count,
+        "share": trainer.share,
+        "seconds": trainer.seconds,
+        "schedule": trainer.schedule.state(),
+        "init_sha256": trainer.init_sha256,
+        "recipe": trainer.recipe.as_dict(),
+    }
+    with atomic_path(path) as temporary:
+        save_file(tensors, temporary, {"training": json.dumps(state)})
+
+
+def resume(trainer: Trainer, path: Path) -> None:
+    """Go on from a checkpoint of the same recipe."""
+    tensors, header = read_tensors(path)
+    if "training" not in header:
+        raise PdflowError(f"{path} is no checkpoint of a training run: name another folder.")
+    state: dict[str, Any] = json.loads(header["training"])
+    _check_recipe(state["recipe"], trainer.recipe, path)
+    live = trainer.tensors()
+    for name, value in live.items():
+        if name not in tensors or tensors[name].shape != value.shape:
+            raise PdflowError(f"{path} lacks {name}: it was made by another version of pdflow.")
+        value.detach().copy_(tensors[name])
+    trainer.step_count, trainer.share = state["step"], state["share"]
+    trainer.seconds = state["seconds"]
+    trainer.init_sha256 = state["init_sha256"]
+    trainer.schedule.load(state["schedule"])
+    torch.set_rng_state(tensors["random"])
+    if "random.cuda" in tensors and trainer.device.type == "cuda":
+        torch.cuda.set_rng_state(tensors["random.cuda"], trainer.device)
+
+
+def _check_recipe(saved: dict[str, Any], recipe: Recipe, path: Path) -> None:
+    """Refuse a recipe that would train something else; more steps and other tests are no harm."""
+    now = json.loads(json.dumps(recipe.as_dict()))
+    for section in ("model", "data", "loss", "optim"):
+        for name, value in now[section].items():
+            before = saved[section].get(name, value)
+            if before != value and (section, name) != ("optim", "steps"):
+                raise PdflowError(
+                    f"{path} was trained with [{section}] {name} = {before}, the recipe says "
+                    f"{value}: name another output folder, or use the recipe as it was."
+                )

@@ -1,0 +1,93 @@
+"""Several processes, one run: each works on its part of every batch, gradients are averaged."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from pdflow.errors import PdflowError
+from pdflow.model import FlowConfig, PDFlow
+from pdflow.train.data import Batch
+
+
+class Workers:
+    """The processes of a run, this one being number `rank` of `count`.
+
+    All processes draw the same whole batch from the same random state, and number r keeps rows
+    r, r + count, ... of it: the result does not depend on how many there are, except for the
+    order of sums and for batch normalisation, whose statistics are each process's own.
+    """
+
+    def __init__(self, rank: int = 0, count: int = 1) -> None:
+        self.rank, self.count = rank, count
+
+    @staticmethod
+    def of_torchrun(device: str) -> Workers:
+        """Join the processes that `torchrun` has started; alone where it has not."""
+        count = int(os.environ.get("WORLD_SIZE", "1"))
+        if count == 1:
+            return Workers()
+        if device.startswith("cuda"):
+            torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+        dist.init_process_group("nccl" if device.startswith("cuda") else "gloo")
+        return Workers(dist.get_rank(), count)
+
+    @property
+    def first(self) -> bool:
+        """Whether this process writes and speaks for all."""
+        return self.rank == 0
+
+    def part(self, batch: Batch) -> Batch:
+        """The rows of a batch that this process works on."""
+        if len(batch.noisy) % self.count:
+            raise PdflowError(
+                f"A batch of {len(batch.noisy)} patches cannot be divided among {self.count} "
+                "processes: choose [optim] batch as a multiple of their number."
+            )
+        rows = slice(self.rank, None, self.count)
+        return Batch(batch.noisy[rows], batch.clean[rows], batch.sigma[rows])
+
+    def own_rows(self, first: int) -> int:
+        """How many of the first rows of a whole batch this process works on."""
+        return len(range(self.rank, first, self.count))
+
+    def average_(self, tensors: Sequence[Tensor]) -> None:
+        """Replace tensors by their means over all processes: one message for all of them."""
+        if self.count == 1:
+            return
+        flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
+        dist.all_reduce(flat)
+        flat /= self.count
+        parts = flat.split([tensor.numel() for tensor in tensors])
+        torch._foreach_copy_(
+            list(tensors), [p.view_as(t) for p, t in zip(parts, tensors, strict=True)]
+        )
+
+    def agree(self, values: Sequence[float], device: torch.device) -> list[float]:
+        """The values of the first process, for all: clocks and roundings differ."""
+        if self.count == 1:
+            return list(values)
+        shared = torch.tensor(values, dtype=torch.float64, device=device)
+        dist.broadcast(shared, 0)
+        result: list[float] = shared.tolist()
+        return result
+
+
+class DividedPDFlow(PDFlow):
+    """A network that is given its part of a batch, and draws eps as if it had all of it."""
+
+    def __init__(self, config: FlowConfig, workers: Workers) -> None:
+        super().__init__(config)
+        self.workers = workers
+
+    def sample_eps(
+        self, points: Tensor, generator: torch.Generator | None = None, shared: bool = False
+    ) -> Tensor:
+        """eps (B, N, D_a) of the rows that this process works on."""
+        batch, *rest = points.shape
+        whole = points.new_empty(()).expand(batch * self.workers.count, *rest)
+        return super().sample_eps(whole, generator, shared)[self.workers.rank :: self.workers.count]

@@ -1,0 +1,75 @@
+"""Start from the weights of another run, whose filter may have been another one."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from pdflow.errors import PdflowError
+from pdflow.flow.filters import (
+    Filter,
+    FixedBinaryMask,
+    LatentCodeConsistency,
+    LearnableBinaryMask,
+)
+from pdflow.model import PDFlow
+from pdflow.weights import find_model, load_model
+
+LEEWAY = 0.02
+"""How far a learnable mask starts from 0 and 1, where the slope of its own loss would hold it."""
+
+
+@torch.no_grad()
+def start_from(model: PDFlow, name_or_path: str | Path) -> str:
+    """Give `model` the weights of a file or shipped model; the SHA-256 of that file.
+
+    The filter may differ: a mask goes on as a learnable mask close to it, or as the diagonal W
+    of LCC. A fixed mask stays as the recipe says. All else must be the same by name and shape.
+    """
+    path = find_model(name_or_path)
+    source = load_model(path)
+    theirs, ours = _without_filter(source), _without_filter(model)
+    for name in sorted(theirs.keys() | ours.keys()):
+        here, there = (str(tuple(t[name].shape)) if name in t else "none" for t in (ours, theirs))
+        if here != there:
+            raise PdflowError(
+                f"{path}: tensor {name} is {there} there and {here} in the recipe's network: "
+                "start from weights of a network that differs in the filter at most."
+            )
+    model.load_state_dict(theirs, strict=False)
+    if not isinstance(model.filter, FixedBinaryMask):
+        _take_over(model.filter, source.filter, path)
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _without_filter(model: PDFlow) -> dict[str, Tensor]:
+    return {k: v for k, v in model.state_dict().items() if not k.startswith("filter.")}
+
+
+def _take_over(target: Filter, source: Filter, path: Path) -> None:
+    """Make a learned filter do what `source` does, as nearly as it can."""
+    if isinstance(target, LatentCodeConsistency):
+        weight = (
+            source.weight if isinstance(source, LatentCodeConsistency) else _mask(source).diag()
+        )
+        target.weight.copy_(weight)
+    elif isinstance(target, LearnableBinaryMask) and not isinstance(source, LatentCodeConsistency):
+        mask = _mask(source)
+        if isinstance(source, FixedBinaryMask):
+            mask = mask.clamp(LEEWAY, 1 - LEEWAY)
+        target.theta.copy_(mask if target.init == "paper" else -torch.log1p(-mask))
+    else:
+        raise PdflowError(
+            f"{path}: its filter is a matrix (lcc), which no mask can go on from: "
+            "start from weights with the filter fbm or lbm."
+        )
+
+
+def _mask(source: Filter) -> Tensor:
+    if isinstance(source, LearnableBinaryMask):
+        return source.mask()
+    assert isinstance(source, FixedBinaryMask)
+    return source.mask

@@ -1,0 +1,47 @@
+"""What a run leaves behind for people: lines of figures, and curves for TensorBoard."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+LOG = "log.jsonl"
+_PLACE = ("step", "seconds", "share")
+
+
+class RunLog:
+    """Appends lines of figures to log.jsonl in a folder, and to TensorBoard where installed.
+
+    say  is given sentences for the user
+    """
+
+    def __init__(self, folder: Path, say: Callable[[str], None]) -> None:
+        self._path = folder / LOG
+        self._board: Any = None
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            say(
+                f"TensorBoard is not installed, so figures go to {self._path} only: "
+                "pip install 'pdflow[train]' brings it."
+            )
+        else:
+            self._board = SummaryWriter(str(folder))
+
+    def __call__(self, line: dict[str, Any]) -> None:
+        """Keep one line: "step", where the run stands, and figures by name."""
+        with self._path.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+        if self._board is None:
+            return
+        group = "validation" if "validation" in line else "train"
+        for name, value in line.items():
+            if name not in _PLACE and isinstance(value, int | float):
+                self._board.add_scalar(f"{group}/{name}", value, line["step"])
+
+    def close(self) -> None:
+        """Write what is still in memory."""
+        if self._board is not None:
+            self._board.close()

@@ -1,0 +1,148 @@
+"""A run: a folder with a checkpoint, weights, a log and a picture, made from recipe and shapes."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from math import inf
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+
+from pdflow.train.checkpoint import resume, save_checkpoint
+from pdflow.train.data import PatchPool
+from pdflow.train.distributed import Workers
+from pdflow.train.log import RunLog
+from pdflow.train.loop import Trainer
+from pdflow.train.provenance import provenance
+from pdflow.train.recipe import Recipe
+from pdflow.train.shapes import Shapes
+from pdflow.train.validation import Validation
+from pdflow.weights import save_model
+
+CHECKPOINT, WEIGHTS, PICTURE = "checkpoint.safetensors", "model.safetensors", "patch.png"
+
+SAVE_EVERY = 300.0
+"""Seconds after which a checkpoint is written at the next line of the log."""
+
+Say = Callable[[str], None]
+
+
+def train(
+    recipe: Recipe,
+    shapes: Shapes,
+    folder: Path,
+    device: str,
+    *,
+    minutes: float = inf,
+    anneal: bool = False,
+    init: str | Path | None = None,
+    say: Say = print,
+    advance: Callable[[float], None] = lambda share: None,
+) -> Trainer:
+    """Train in a folder; where it holds a checkpoint, go on from there.
+
+    shapes   clean clouds; those that the recipe holds out are validated on
+    minutes  stop after this time; with `anneal` the schedule ends with it
+    init     weights to start from: a file or a shipped name
+    say      is given sentences for the user
+    advance  is given the share of the run that was made since the last call
+
+    Ctrl-C and SIGTERM end the run after the current step; everything is saved as at its end.
+    """
+    workers = Workers.of_torchrun(device)
+    kept, held = shapes.split(recipe.data.holdout)
+    generator = torch.Generator(device).manual_seed(recipe.optim.seed)
+    pool = PatchPool.cut(kept.all_clouds(), recipe.data.seeds, recipe.model.patch_points, generator)
+    validation = Validation(held.all_clouds(), recipe, device) if held.clouds else None
+    trainer = Trainer(recipe, pool, device, validation=validation, init=init, workers=workers)
+    folder.mkdir(parents=True, exist_ok=True)
+    if (folder / CHECKPOINT).exists():
+        resume(trainer, folder / CHECKPOINT)
+        if workers.first:
+            say(f"going on at step {trainer.step_count}")
+    advance(trainer.share)
+    with _stopping_on_signals(trainer):
+        if workers.first:
+            book = _Book(trainer, folder, kept.digest, say)
+            trainer.fit(minutes, anneal=anneal, log=book.note, advance=advance)
+            book.save()
+        else:
+            trainer.fit(minutes, anneal=anneal)
+    return trainer
+
+
+class _Book:
+    """Keeps the folder of a run up to date."""
+
+    def __init__(self, trainer: Trainer, folder: Path, data_sha256: str, say: Say) -> None:
+        self._trainer, self._folder, self._say = trainer, folder, say
+        self._data_sha256 = data_sha256
+        self._log = RunLog(folder, say)
+        self._saved = time.monotonic()
+
+    def note(self, line: dict[str, Any]) -> None:
+        """Log a line; after a validation draw its picture; now and then save."""
+        self._log(line)
+        self._say(describe(line))
+        trainer = self._trainer
+        if "validation" in line and trainer.validation:
+            trainer.validation.draw(trainer.averaged(), self._folder / PICTURE)
+        if time.monotonic() - self._saved > SAVE_EVERY:
+            self._write()
+
+    def save(self) -> None:
+        """Write checkpoint and weights, and say where they are."""
+        self._write()
+        self._log.close()
+        trainer, done = self._trainer, "done"
+        if trainer.stop:
+            done = "stopped, and the same command goes on"
+        weights = self._folder / WEIGHTS
+        self._say(f"{weights}: {trainer.step_count} steps, {done}")
+
+    def _write(self) -> None:
+        save_checkpoint(self._trainer, self._folder / CHECKPOINT)
+        origin = provenance(self._trainer, self._data_sha256)
+        save_model(self._folder / WEIGHTS, self._trainer.averaged(), origin)
+        self._saved = time.monotonic()
+
+
+def describe(line: dict[str, Any]) -> str:
+    """A line of the log for people."""
+    start = f"step {line['step']:>7}"
+    if "validation" in line:
+        figures = "  ".join(f"{name} {value:.4f}" for name, value in line.items() if "@" in name)
+        return f"{start}  validation {line['validation']:.4f}  {figures}"
+    return (
+        f"{start}  loss {line['loss']:.5f}  rec {line['rec']:.5f}  nll {line['prior']:.1f}  "
+        f"rate {line['rate']:.2e}  {line['patches_per_second']:.0f} patches/s"
+        + (f"  skipped {line['skipped']} steps" if line["skipped"] else "")
+    )
+
+
+@contextmanager
+def _stopping_on_signals(trainer: Trainer) -> Iterator[None]:
+    """Let SIGINT and SIGTERM end `fit` after the current step; a second one ends it at once."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        trainer.stop = True
+        for kind, handler in before.items():
+            signal.signal(kind, handler)
+
+    before = {kind: signal.getsignal(kind) for kind in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        for kind in before:
+            signal.signal(kind, stop)
+    except ValueError:  # signals belong to the main thread
+        yield
+        return
+    try:
+        yield
+    finally:
+        for kind, handler in before.items():
+            signal.signal(kind, handler)

@@ -1,0 +1,99 @@
+"""Validation: fixed noisy patches of shapes that training never sees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from pdflow.losses import sq_nearest_distances
+from pdflow.model import PDFlow
+from pdflow.train.data import PatchPool
+from pdflow.train.precision import matmul_precision
+from pdflow.train.recipe import Recipe
+
+
+class Validation:
+    """Patches of held-out clouds (M, 3), with noise of a few levels, the same in every run.
+
+    They are drawn on the CPU, so that a GPU is asked the same as another machine.
+    """
+
+    def __init__(self, clouds: Sequence[NDArray[np.float64]], recipe: Recipe, device: str) -> None:
+        config, model = recipe.validation, recipe.model
+        self.every = config.every
+        self.sharpness = recipe.loss.sharpness
+        generator = torch.Generator().manual_seed(config.seed)
+        seeds = -(-config.patches // len(clouds))
+        pool = PatchPool.cut(clouds, seeds, model.patch_points, generator)
+        low, high = model.patch_radius
+        self.patches = {
+            level: pool.sample(
+                config.patches,
+                (level, level),
+                radius=low if low == high else None,
+                centred=model.centred,
+                generator=generator,
+            ).to(device)
+            for level in config.levels
+        }
+
+    def is_due(self, step: int, last: bool) -> bool:
+        """Whether to validate after this step: every few steps, and at the end."""
+        return self.every > 0 and (step % self.every == 0 or last)
+
+    @torch.no_grad()
+    def measure(self, model: PDFlow) -> dict[str, float]:
+        """What is left of the noise after one pass, in float32; 1 is doing nothing.
+
+        error@LEVEL    squared distance to the clean row, relative to that of the noisy patch
+        chamfer@LEVEL  the same of squared distances to the nearest point, there and back
+        validation     mean of the errors, which schedules go by
+        """
+        errors, chamfers = {}, {}
+        with matmul_precision("ieee"):
+            for level, batch in self.patches.items():
+                noisy, clean = batch.noisy, batch.clean
+                denoised = model.denoise_patches(noisy)
+                weights = self._weights(noisy)
+                left, given = (
+                    (points - clean).square().sum(-1).mul(weights).sum()
+                    for points in (denoised, noisy)
+                )
+                errors[f"error@{level:g}"] = float(left / given)
+                left, given = (_chamfer(points, clean) for points in (denoised, noisy))
+                chamfers[f"chamfer@{level:g}"] = float(left / given)
+        return {"validation": sum(errors.values()) / len(errors), **errors, **chamfers}
+
+    @torch.no_grad()
+    def draw(self, model: PDFlow, path: Path) -> None:
+        """A picture of the first patch of the middle level: noisy, denoised, clean."""
+        from pdflow.render import Panel, render_panels
+
+        batch = list(self.patches.values())[len(self.patches) // 2]
+        clean = batch.clean[:1]
+        clouds = (batch.noisy[:1], model.denoise_patches(batch.noisy[:1]), clean)
+        panels = [
+            Panel(points[0].double().cpu().numpy(), _distances(points, clean)) for points in clouds
+        ]
+        render_panels(panels, path, size=(400, 400))
+
+    def _weights(self, places: Tensor) -> Tensor:
+        """(B, N): points count as they do in the loss and when patches are blended."""
+        sq_radii = (places - places[:, :1]).square().sum(-1)
+        return torch.exp(-self.sharpness * sq_radii / sq_radii.amax(1, keepdim=True))
+
+
+def _chamfer(points: Tensor, clean: Tensor) -> Tensor:
+    there, back = sq_nearest_distances(points, clean)
+    return there.mean() + back.mean()
+
+
+def _distances(points: Tensor, clean: Tensor) -> NDArray[np.float64]:
+    there, _ = sq_nearest_distances(points, clean)
+    result: NDArray[np.float64] = there[0].double().sqrt().cpu().numpy()
+    return result

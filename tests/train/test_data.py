@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from pdflow.train.data import PatchPool, random_rotations
+
+
+def test_batches_are_noisy_patches_around_their_seed(pool: PatchPool) -> None:
+    generator = torch.Generator().manual_seed(3)
+    batch = pool.sample(5, (0.01, 0.03), radius=4.0, centred=True, generator=generator)
+    assert batch.noisy.shape == batch.clean.shape == (5, pool.patch_points, 3)
+    assert batch.noisy[:, 0].abs().max() < 1e-5
+    assert batch.noisy.norm(dim=-1).amax(1) == pytest.approx(torch.full((5,), 4.0), rel=1e-4)
+    spread = (batch.noisy - batch.clean).std(dim=(1, 2))
+    assert (spread / batch.sigma - 1).abs().max() < 0.35
+
+
+def test_rotations_are_rotations() -> None:
+    r = random_rotations(10, torch.device("cpu"), torch.Generator().manual_seed(0))
+    assert torch.allclose(r @ r.transpose(1, 2), torch.eye(3).expand(10, 3, 3), atol=1e-5)
+    assert torch.allclose(torch.linalg.det(r), torch.ones(10), atol=1e-5)
+
+
+def test_coordinates_keep_float32_whatever_products_are_rounded_to(pool: PatchPool) -> None:
+    batch = pool.sample(4, (0.0, 0.0), generator=torch.Generator().manual_seed(0))
+    radii = batch.clean.norm(dim=-1)
+    assert (radii - 1).abs().max() < 1e-6

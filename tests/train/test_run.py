@@ -1,0 +1,154 @@
+"""The folder of a run: checkpoint, weights with their provenance, log and picture."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import pdflow
+from pdflow.train.recipe import Recipe
+from pdflow.train.run import train
+from pdflow.train.shapes import Shapes
+from pdflow.weights import load_model, read_provenance
+
+MakeRecipe = Callable[..., Recipe]
+
+
+@pytest.fixture
+def shapes(sphere: np.ndarray) -> Shapes:
+    return Shapes({"ball": [sphere], "egg": [0.9 * sphere]})
+
+
+def _held_out(recipe: Recipe) -> Recipe:
+    return replace(recipe, data=replace(recipe.data, holdout=("egg",)))
+
+
+def test_a_run_fills_its_folder(tiny: MakeRecipe, shapes: Shapes, tmp_path: Path) -> None:
+    said: list[str] = []
+    recipe = _held_out(tiny(4))
+    shares: list[float] = []
+    trainer = train(recipe, shapes, tmp_path / "run", "cpu", say=said.append, advance=shares.append)
+    assert sum(shares) == pytest.approx(1)
+    lines = [json.loads(line) for line in (tmp_path / "run/log.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines if "validation" in line] == [3, 4]
+    assert lines[-2]["loss"] > 0
+    assert (tmp_path / "run/patch.png").is_file()
+    weights = tmp_path / "run/model.safetensors"
+    assert said[-1] == f"{weights}: 4 steps, done"
+    for a, b in zip(load_model(weights).parameters(), trainer.averages, strict=True):
+        assert torch.equal(a, b)
+
+    origin = read_provenance(weights)
+    kept, _ = shapes.split(("egg",))
+    assert origin["recipe"] == json.loads(json.dumps(recipe.as_dict()))
+    assert origin["data_sha256"] == kept.digest
+    assert (origin["steps"], origin["patches"], origin["seed"]) == (4, 32, 0)
+    assert origin["init_sha256"] is None
+    assert origin["torch"] == torch.__version__
+    assert origin["minutes"] > 0
+    assert "cpu" in origin["device"]
+    assert origin["commit"]
+
+    train(replace(recipe, optim=replace(recipe.optim, steps=5)), shapes, tmp_path / "run", "cpu",
+          say=said.append)  # fmt: skip
+    assert "going on at step 4" in said
+    assert read_provenance(weights)["steps"] == 5
+
+
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_the_run_and_everything_is_saved(
+    tiny: MakeRecipe, shapes: Shapes, tmp_path: Path, kind: signal.Signals
+) -> None:
+    before = signal.getsignal(kind)
+    shares: list[float] = []
+
+    def interrupt_once(share: float) -> None:
+        shares.append(share)
+        if len(shares) == 3:
+            os.kill(os.getpid(), kind)
+
+    said: list[str] = []
+    trainer = train(tiny(100), shapes, tmp_path, "cpu", say=said.append, advance=interrupt_once)
+    assert trainer.stop
+    assert trainer.step_count == 3
+    assert said[-1].endswith("3 steps, stopped, and the same command goes on")
+    assert (tmp_path / "checkpoint.safetensors").is_file()
+    assert read_provenance(tmp_path / "model.safetensors")["steps"] == 3
+    assert signal.getsignal(kind) == before
+
+
+def test_curves_go_to_tensorboard_where_it_is_installed(
+    tiny: MakeRecipe, shapes: Shapes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    curves: list[tuple[str, int]] = []
+
+    class Board:
+        def __init__(self, folder: str) -> None:
+            assert folder == str(tmp_path)
+
+        def add_scalar(self, name: str, value: float, step: int) -> None:
+            curves.append((name, step))
+
+        def close(self) -> None:
+            curves.append(("closed", 0))
+
+    module = ModuleType("torch.utils.tensorboard")
+    module.SummaryWriter = Board  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
+    said: list[str] = []
+    train(_held_out(tiny(3)), shapes, tmp_path, "cpu", say=said.append)
+    assert {("train/loss", 3), ("validation/error@0.03", 3), ("closed", 0)} <= set(curves)
+    assert not any("TensorBoard" in sentence for sentence in said)
+
+
+def test_without_tensorboard_one_sentence_says_so(
+    tiny: MakeRecipe, shapes: Shapes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    said: list[str] = []
+    train(tiny(1), shapes, tmp_path, "cpu", say=said.append)
+    assert sum("pdflow[train]" in sentence for sentence in said) == 1
+
+
+def test_training_needs_neither_numba_nor_typer(tmp_path: Path, sphere: np.ndarray) -> None:
+    """Machines that only train may lack them: shapes come as arrays there."""
+    np.save(tmp_path / "sphere.npy", sphere)
+    (tmp_path / "recipe.toml").write_text(
+        "[model]\nedge_neighbours = [0]\naugment_dims = 5\ncondition_neighbours = 4\n"
+        "patch_points = 32\nhidden = 8\nfilter = 'fbm'\nmasked_dims = 2\n"
+        "[data]\nholdout = ['b']\nseeds = 8\n[loss]\nmatching = 'paired'\n"
+        "[optim]\nbatch = 2\nsteps = 2\n[validation]\nevery = 1\npatches = 2\n"
+    )
+    script = f"""
+import sys
+for name in ("numba", "typer", "rich", "tensorboard"):
+    sys.modules[name] = None
+from pathlib import Path
+import numpy as np
+from pdflow.train.recipe import load_recipe
+from pdflow.train.run import train
+from pdflow.train.shapes import Shapes
+folder = Path({str(tmp_path)!r})
+sphere = np.load(folder / "sphere.npy")
+train(load_recipe(folder / "recipe.toml"), Shapes({{"a": [sphere], "b": [sphere]}}), folder, "cpu")
+"""
+    source = str(Path(pdflow.__file__).parents[1])
+    environment: dict[str, Any] = {**os.environ, "PYTHONPATH": source}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "2 steps, done" in done.stdout
+    assert (tmp_path / "patch.png").is_file()
