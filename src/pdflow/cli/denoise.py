@@ -59,9 +59,9 @@ def run(
         ),
     ] = "auto",
     overlap: Annotated[
-        float | None,
+        float,
         typer.Option("--overlap", help="Patches that a point is in, on average.", metavar="X"),
-    ] = None,
+    ] = 3.0,
     radius: Annotated[
         float | None,
         typer.Option(
