@@ -26,3 +26,17 @@ def test_coordinates_keep_float32_whatever_products_are_rounded_to(pool: PatchPo
     batch = pool.sample(4, (0.0, 0.0), generator=torch.Generator().manual_seed(0))
     radii = batch.clean.norm(dim=-1)
     assert (radii - 1).abs().max() < 1e-6
+
+
+def test_patches_can_be_cut_from_clean_clouds(pool: PatchPool) -> None:
+    generator = torch.Generator().manual_seed(0)
+    batch = pool.sample(4, (0.2, 0.2), radius=1.0, centred=True, generator=generator, cut="clean")
+    assert batch.clean[:, 0].norm(dim=1).max() < 1e-6
+    assert batch.clean.norm(dim=2).amax(1) == pytest.approx(torch.ones(4), rel=1e-4)
+    assert batch.noisy.norm(dim=2).amax() > 1.05
+
+
+def test_deformed_patches_are_no_longer_round(pool: PatchPool) -> None:
+    batch = pool.sample(4, (0.0, 0.0), generator=torch.Generator().manual_seed(0), deform=0.2)
+    radii = batch.clean.norm(dim=2)
+    assert radii.std() > 0.02

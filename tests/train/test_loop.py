@@ -14,6 +14,7 @@ from pdflow.losses import LossTerms, joint_loss
 from pdflow.train.data import PatchPool
 from pdflow.train.loop import Trainer
 from pdflow.train.recipe import Recipe
+from pdflow.train.shapes import Shapes
 from pdflow.train.validation import Validation
 
 MakeRecipe = Callable[..., Recipe]
@@ -132,7 +133,9 @@ def test_validation_is_logged_and_leaves_training_alone(
     plain = Trainer(recipe, pool, "cpu")
     plain.fit()
     lines: list[dict[str, Any]] = []
-    watched = Trainer(recipe, pool, "cpu", validation=Validation([sphere], recipe, "cpu"))
+    watched = Trainer(
+        recipe, pool, "cpu", validation=Validation(Shapes({"a": [sphere]}), recipe, "cpu")
+    )
     watched.fit(log=lines.append)
     assert [line["step"] for line in lines if "validation" in line] == [3, 4]
     for a, b in zip(plain.parameters, watched.parameters, strict=True):

@@ -24,6 +24,10 @@ def test_every_shipped_recipe_loads() -> None:
         ("[optim]\nprecision = 'fp8'", "choose one of ieee, tf32, bf16"),
         ("[optim]\nsteps = 'many'", r"\[optim\] steps is 'many'"),
         ("[optim]\nsteps = 0", "1 or more"),
+        ("[data]\nnoise = ['pink']", "choose one of gaussian"),
+        ("[data]\ncut = 'square'", "choose one of noisy, clean"),
+        ("[data]\nresolutions = []", "a noise, a resolution and seeds"),
+        ("[data]\niterate = 2", "a share from 0 to 1"),
         ("[data]\nlevels = 0.1", r"\[data\] levels is 0.1"),
         ("[data]\nlevels = ['a', 'b']", r"\[data\] levels is"),
     ],
@@ -39,3 +43,9 @@ def test_bad_recipes_are_one_sentence(tmp_path: Path, text: str, message: str) -
 def test_a_name_that_is_no_recipe_lists_those_there_are() -> None:
     with pytest.raises(PdflowError, match=r"No recipe 'nonsense'.*paper-lcc"):
         load_recipe("nonsense")
+
+
+def test_one_noise_may_stand_for_a_list(tmp_path: Path) -> None:
+    path = tmp_path / "some.toml"
+    path.write_text("[data]\nnoise = 'laplace'\n")
+    assert load_recipe(path).data.noise == ("laplace",)

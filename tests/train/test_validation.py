@@ -9,6 +9,7 @@ import torch
 
 from pdflow.model import PDFlow
 from pdflow.train.recipe import Recipe
+from pdflow.train.shapes import Shapes
 from pdflow.train.validation import Validation
 
 MakeRecipe = Callable[..., Recipe]
@@ -31,7 +32,7 @@ def test_errors_say_what_is_left_of_the_noise(
     tiny: MakeRecipe, sphere: np.ndarray, tmp_path: Path
 ) -> None:
     recipe = tiny()
-    validation = Validation([sphere, 0.5 * sphere], recipe, "cpu")
+    validation = Validation(Shapes({"a": [sphere, 0.5 * sphere]}), recipe, "cpu")
     clean = validation.patches[0.05].clean
     for share, left in ((0.0, 1.0), (0.5, 0.25), (1.0, 0.0)):
         figures = validation.measure(Stub(recipe, clean, share))
@@ -44,9 +45,9 @@ def test_errors_say_what_is_left_of_the_noise(
 
 
 def test_patches_are_the_same_in_every_run(tiny: MakeRecipe, sphere: np.ndarray) -> None:
-    first = Validation([sphere], tiny(), "cpu")
+    first = Validation(Shapes({"a": [sphere]}), tiny(), "cpu")
     torch.rand(3)
-    second = Validation([sphere], tiny(seed=7), "cpu")
+    second = Validation(Shapes({"a": [sphere]}), tiny(seed=7), "cpu")
     for level, batch in first.patches.items():
         assert torch.equal(batch.noisy, second.patches[level].noisy)
         assert len(batch.noisy) == 4

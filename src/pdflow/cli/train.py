@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import Annotated
@@ -17,7 +18,9 @@ STOPPED = 130
 
 
 def run(
-    data: Annotated[Path, typer.Option("--data", help="Folder of clean clouds.", metavar="DIR")],
+    data: Annotated[
+        Path, typer.Option("--data", help="Folder of clean clouds or meshes.", metavar="DIR")
+    ],
     output: Annotated[
         Path,
         typer.Option("--output", "-o", help="Folder for checkpoint and weights.", metavar="DIR"),
@@ -43,6 +46,22 @@ def run(
             "--anneal", help="Let the schedule end with the minutes, not with the recipe's steps."
         ),
     ] = False,
+    holdout: Annotated[
+        str | None,
+        typer.Option(
+            "--holdout",
+            help="Shapes kept for validation, with commas between; default: the recipe's.",
+            metavar="NAMES",
+        ),
+    ] = None,
+    cache: Annotated[
+        Path | None,
+        typer.Option(
+            "--cache",
+            help="Folder for clouds sampled from meshes; default: cache in the output folder.",
+            metavar="DIR",
+        ),
+    ] = None,
     device: Annotated[
         str | None,
         typer.Option("--device", help="cpu or cuda; default: the best there is.", metavar="DEVICE"),
@@ -53,16 +72,19 @@ def run(
         raise PdflowError("--anneal needs --minutes: say how long the schedule may take.")
 
     from pdflow.inference import best_device
-    from pdflow.train.folders import read_shapes
+    from pdflow.train.folders import read_source
     from pdflow.train.recipe import load_recipe
     from pdflow.train.run import train
 
     chosen = load_recipe(recipe)
-    shapes = read_shapes(data)
+    if holdout is not None:
+        names = tuple(name.strip() for name in holdout.split(",") if name.strip())
+        chosen = replace(chosen, data=replace(chosen.data, holdout=names))
+    source = read_source(data, chosen.data.resolutions, cache or output / "cache")
     with progress("training", BAR_STEPS) as bar:
         trainer = train(
             chosen,
-            shapes,
+            source,
             output,
             device or best_device(),
             minutes=minutes,

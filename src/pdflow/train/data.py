@@ -5,7 +5,7 @@ Everything runs on the device, so that no step waits for a worker.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import normalize
+
+from pdflow.errors import PdflowError
+from pdflow.train.noise import draw_noise
 
 SURROUNDINGS = 2
 """Points kept around a seed, in patches: noise may bring any of them into the patch."""
@@ -33,7 +36,10 @@ class Batch:
 
 
 class PatchPool:
-    """Clean surroundings (S, 2 N, 3) of random seeds, in the unit-sphere frame of their clouds."""
+    """Clean surroundings (S, up to 2 N, 3) of seeds, in the unit-sphere frame of their clouds.
+
+    Rows are sorted by their distance to the seed, which is the first.
+    """
 
     def __init__(self, surroundings: Tensor, patch_points: int) -> None:
         self.surroundings = surroundings
@@ -41,23 +47,27 @@ class PatchPool:
 
     @staticmethod
     def cut(
-        clouds: Iterable[NDArray[np.float64]],
+        clouds: Sequence[NDArray[np.float64]],
         seeds: int,
         patch_points: int,
         generator: torch.Generator,
     ) -> PatchPool:
-        """Cut `seeds` surroundings from each cloud (M, 3), which is in the unit sphere."""
+        """Cut surroundings of `seeds` random points from each cloud (M, 3) in the unit sphere."""
+        fewest = min(len(cloud) for cloud in clouds)
+        if fewest < patch_points:
+            raise PdflowError(
+                f"A clean cloud has {fewest} points, fewer than the {patch_points} of a patch: "
+                "leave it out, sample it more densely, or lower [model] patch_points."
+            )
+        size = min(SURROUNDINGS * patch_points, fewest)
+        device = generator.device
         parts = []
         for cloud in clouds:
-            points = torch.from_numpy(cloud).float().to(generator.device)
-            picks = torch.randint(
-                len(points), (seeds,), generator=generator, device=generator.device
-            )
+            points = torch.from_numpy(cloud).float().to(device)
+            picks = torch.randint(len(points), (seeds,), generator=generator, device=device)
             for some in picks.split(256):
                 distances = torch.cdist(points[some], points)
-                size = min(SURROUNDINGS * patch_points, len(points))
-                rows = distances.topk(size, largest=False).indices
-                parts.append(points[rows])
+                parts.append(points[distances.topk(size, largest=False).indices])
         return PatchPool(torch.cat(parts), patch_points)
 
     def sample(
@@ -68,24 +78,36 @@ class PatchPool:
         radius: float | None = None,
         centred: bool = False,
         generator: torch.Generator | None = None,
+        *,
+        kinds: Sequence[str] = ("gaussian",),
+        deform: float = 0.0,
+        cut: str = "noisy",
     ) -> Batch:
-        """A batch of patches cut from noisy surroundings around their noisy seed.
+        """A batch of noisy patches, randomly turned, and the clean ones.
 
         levels   smallest and largest noise, relative to the bounding sphere
         scales   smallest and largest random scale, applied before the noise
         radius   None keeps the unit-sphere scale; a number scales every patch to that radius
-        centred  whether the noisy seed becomes the origin
+        centred  whether the seed becomes the origin
+        kinds    noises of `pdflow.noise.models`; every patch gets one of them
+        deform   size of a random linear map that stretches and shears patches before the noise
+        cut      whether the points nearest to the seed are sought in the "noisy" surroundings,
+                 as when denoising, or in the "clean" ones, as the authors did
         """
         device = self.surroundings.device
         picks = torch.randint(len(self.surroundings), (batch,), generator=generator, device=device)
         scale = _uniform(scales, batch, device, generator)
         rotation = random_rotations(batch, device, generator) * scale[:, None, None]
-        clean = _rotated(self.surroundings[picks], rotation)
-        sigma = _uniform(levels, batch, device, generator)
-        noise = torch.randn(clean.shape, generator=generator, device=device)
-        noisy = clean + sigma[:, None, None] * noise
-        seed = noisy[:, :1]
-        sq_distances = (noisy - seed).square().sum(-1)
+        if deform:
+            shear = torch.randn(batch, 3, 3, generator=generator, device=device)
+            rotation = rotation + deform * _product(rotation, shear)
+        clean = _product(self.surroundings[picks], rotation)
+        level = _uniform(levels, batch, device, generator)
+        offsets, spread = draw_noise(kinds, (batch, clean.shape[1]), device, generator)
+        noisy, sigma = clean + level[:, None, None] * offsets, level * spread
+        sought = noisy if cut == "noisy" else clean
+        seed = sought[:, :1]
+        sq_distances = (sought - seed).square().sum(-1)
         nearest, rows = sq_distances.topk(self.patch_points, largest=False)
         rows = rows[..., None].expand(-1, -1, 3)
         noisy, clean = noisy.gather(1, rows), clean.gather(1, rows)
@@ -98,9 +120,9 @@ class PatchPool:
         return Batch(noisy, clean, sigma)
 
 
-def _rotated(points: Tensor, rotations: Tensor) -> Tensor:
-    """points (B, N, 3) times rotations (B, 3, 3), in float32 whatever products are rounded to."""
-    return (points[..., None] * rotations[:, None]).sum(-2)
+def _product(rows: Tensor, matrices: Tensor) -> Tensor:
+    """rows (B, N, 3) times matrices (B, 3, 3), in float32 whatever products are rounded to."""
+    return (rows[..., None] * matrices[:, None]).sum(-2)
 
 
 def _uniform(

@@ -26,7 +26,7 @@ class Workers:
         self.rank, self.count = rank, count
 
     @staticmethod
-    def of_torchrun(device: str) -> Workers:
+    def join(device: str) -> Workers:
         """Join the processes that `torchrun` has started; alone where it has not."""
         count = int(os.environ.get("WORLD_SIZE", "1"))
         if count == 1:
@@ -35,6 +35,11 @@ class Workers:
             torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
         dist.init_process_group("nccl" if device.startswith("cuda") else "gloo")
         return Workers(dist.get_rank(), count)
+
+    def leave(self) -> None:
+        """Let the others go."""
+        if self.count > 1:
+            dist.destroy_process_group()
 
     @property
     def first(self) -> bool:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from copy import deepcopy
 from math import inf
 from pathlib import Path
@@ -16,6 +14,7 @@ from torch import Tensor
 from pdflow.errors import PdflowError
 from pdflow.losses import joint_loss
 from pdflow.model import PDFlow
+from pdflow.train.capture import Clock, captured
 from pdflow.train.data import Batch, PatchPool
 from pdflow.train.distributed import DividedPDFlow, Workers
 from pdflow.train.initial import start_from
@@ -29,9 +28,6 @@ LOG_EVERY = 500
 
 LOOK_EVERY = 10
 """Steps of a GPU between two looks at the clock."""
-
-WARM_UP = 3
-"""Steps made and undone before one is recorded as a CUDA graph."""
 
 TERMS = ("loss", "rec", "prior", "denoise", "chamfer")
 
@@ -124,9 +120,13 @@ class Trainer:
         """
         if anneal and minutes == inf:
             raise PdflowError("A schedule cannot end with the minutes without a number of them.")
-        clock, limit, earlier = _Clock(self.device), 60 * minutes, self.seconds
+        clock, limit, earlier = Clock(self.device), 60 * minutes, self.seconds
         with matmul_precision(self.recipe.optim.precision):
-            run = self._captured() if self._can_be_captured() else self.step
+            run = (
+                captured(self.step, self.tensors(), self.device)
+                if self._can_be_captured()
+                else self.step
+            )
             begun = seconds = clock.seconds()
             first_step, first_share = self.step_count, self.share
             over = (self.share if anneal else self._share_of_steps()) >= 1
@@ -178,6 +178,9 @@ class Trainer:
             self.recipe.optim.batch,
             data.levels,
             data.scales,
+            kinds=data.noise,
+            deform=data.deform,
+            cut=data.cut,
             radius=low if low == high else None,
             centred=model.centred,
         )
@@ -215,30 +218,6 @@ class Trainer:
     def _can_be_captured(self) -> bool:
         return self.device.type == "cuda" and self.recipe.loss.matching != "exact"
 
-    def _captured(self) -> Callable[[], None]:
-        """The step as a CUDA graph: one launch instead of hundreds."""
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with self._undone(), torch.cuda.stream(stream):
-            for _ in range(WARM_UP):
-                self.step()
-            torch.cuda.current_stream().synchronize()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            self.step()
-        return graph.replay
-
-    @contextmanager
-    def _undone(self) -> Iterator[None]:
-        """Put weights, moments, sums and the random state back after the block."""
-        tensors = self.tensors()
-        copies = {name: value.clone() for name, value in tensors.items()}
-        random = torch.cuda.get_rng_state(self.device)
-        yield
-        torch.cuda.set_rng_state(random, self.device)
-        for name, value in tensors.items():
-            value.copy_(copies[name])
-
     def _line(self, steps_per_second: float) -> Line:
         """The figures of the steps since the last line."""
         counted = self.counted.clamp_min(1)
@@ -263,18 +242,3 @@ class Trainer:
         figures = dict(zip(figures, agreed, strict=True))
         self.schedule.observe(figures["validation"])
         return {"step": self.step_count, "seconds": self.seconds, **figures}
-
-
-class _Clock:
-    """Seconds since it was made. On a GPU it waits for the steps before the last look, so that
-    the queue stays short and never runs empty."""
-
-    def __init__(self, device: torch.device) -> None:
-        self._start = time.perf_counter()
-        self._mark = torch.cuda.Event() if device.type == "cuda" else None
-
-    def seconds(self) -> float:
-        if self._mark is not None:
-            self._mark.synchronize()
-            self._mark.record()
-        return time.perf_counter() - self._start

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from pdflow.errors import PdflowError
 from pdflow.losses import LossConfig
 from pdflow.model import FlowConfig
+from pdflow.train.noise import NOISES
 from pdflow.train.precision import PRECISIONS
 
 try:
@@ -17,6 +18,7 @@ try:
 except ModuleNotFoundError:  # Python 3.10
     import tomli as tomllib
 
+CUTS = ("noisy", "clean")
 SCHEDULES = ("cosine", "constant", "plateau")
 Section = TypeVar("Section")
 
@@ -25,18 +27,35 @@ Section = TypeVar("Section")
 class DataConfig:
     """Which patches a step sees.
 
-    levels   smallest and largest noise, relative to the bounding sphere
-    scales   smallest and largest random scale
-    seeds    surroundings cut from every cloud
-    holdout  shapes that are left out of training, for validation
-    iterate  share of a batch that is the network's own output: what a second pass sees
+    levels       smallest and largest noise, relative to the bounding sphere; drawn per patch
+    noise        kinds of `pdflow.noise.models`; every patch gets one of them
+    scales       smallest and largest random scale
+    deform       size of a random linear map that stretches and shears patches; 0 makes none
+    cut          from what patches are cut: "noisy" clouds, or "clean" ones as the authors did
+    seeds        surroundings cut from every cloud
+    resolutions  points that meshes are sampled with: a cloud each
+    holdout      shapes that are left out of training, for validation
+    iterate      share of a batch that is the network's own output: what a second pass sees
     """
 
     levels: tuple[float, float] = (0.005, 0.03)
+    noise: tuple[str, ...] = ("gaussian",)
     scales: tuple[float, float] = (0.8, 1.2)
+    deform: float = 0.0
+    cut: str = "noisy"
     seeds: int = 1024
+    resolutions: tuple[int, ...] = (10_000, 30_000, 50_000)
     holdout: tuple[str, ...] = ()
     iterate: float = 0.0
+
+    def __post_init__(self) -> None:
+        for kind in self.noise:
+            _choose("noise", kind, tuple(NOISES))
+        _choose("cut", self.cut, CUTS)
+        if not self.noise or not self.resolutions or min(self.seeds, *self.resolutions) < 1:
+            raise PdflowError("Data need a noise, a resolution and seeds of 1 or more.")
+        if not 0 <= self.iterate <= 1:
+            raise PdflowError(f"iterate is {self.iterate}: give a share from 0 to 1.")
 
 
 @dataclass(frozen=True)
@@ -142,7 +161,9 @@ def _section(kind: type[Section], values: dict[str, Any], path: Path, name: str)
     for key, value in values.items():
         if key not in defaults:
             raise PdflowError(f"{path}: [{name}] has no setting {key!r}.")
-        if not _fits(value, defaults[key]):
+        if isinstance(defaults[key], tuple) and isinstance(value, str):
+            values = {**values, key: [value]}  # one name may stand for a list of it
+        elif not _fits(value, defaults[key]):
             raise PdflowError(
                 f"{path}: [{name}] {key} is {value!r}: give a value such as {defaults[key]!r}."
             )

@@ -13,14 +13,14 @@ from typing import Any
 
 import torch
 
+from pdflow.errors import PdflowError
 from pdflow.train.checkpoint import resume, save_checkpoint
-from pdflow.train.data import PatchPool
 from pdflow.train.distributed import Workers
 from pdflow.train.log import RunLog
 from pdflow.train.loop import Trainer
 from pdflow.train.provenance import provenance
 from pdflow.train.recipe import Recipe
-from pdflow.train.shapes import Shapes
+from pdflow.train.shapes import Source
 from pdflow.train.validation import Validation
 from pdflow.weights import save_model
 
@@ -34,7 +34,7 @@ Say = Callable[[str], None]
 
 def train(
     recipe: Recipe,
-    shapes: Shapes,
+    shapes: Source,
     folder: Path,
     device: str,
     *,
@@ -46,7 +46,7 @@ def train(
 ) -> Trainer:
     """Train in a folder; where it holds a checkpoint, go on from there.
 
-    shapes   clean clouds; those that the recipe holds out are validated on
+    shapes   what to train on; shapes that the recipe holds out are validated on
     minutes  stop after this time; with `anneal` the schedule ends with it
     init     weights to start from: a file or a shipped name
     say      is given sentences for the user
@@ -54,11 +54,12 @@ def train(
 
     Ctrl-C and SIGTERM end the run after the current step; everything is saved as at its end.
     """
-    workers = Workers.of_torchrun(device)
+    _check_device(device)
+    workers = Workers.join(device)
     kept, held = shapes.split(recipe.data.holdout)
     generator = torch.Generator(device).manual_seed(recipe.optim.seed)
-    pool = PatchPool.cut(kept.all_clouds(), recipe.data.seeds, recipe.model.patch_points, generator)
-    validation = Validation(held.all_clouds(), recipe, device) if held.clouds else None
+    pool = kept.pool(recipe.data.seeds, recipe.model.patch_points, generator)
+    validation = Validation(held, recipe, device) if len(held) else None
     trainer = Trainer(recipe, pool, device, validation=validation, init=init, workers=workers)
     folder.mkdir(parents=True, exist_ok=True)
     if (folder / CHECKPOINT).exists():
@@ -73,7 +74,16 @@ def train(
             book.save()
         else:
             trainer.fit(minutes, anneal=anneal)
+    workers.leave()
     return trainer
+
+
+def _check_device(device: str) -> None:
+    try:
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        first = str(error).splitlines()[0]
+        raise PdflowError(f"Device {device!r} cannot be used ({first}).") from error
 
 
 class _Book:

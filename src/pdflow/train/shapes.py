@@ -1,13 +1,15 @@
-"""Clean clouds to train on, by shape."""
+"""What there is to train on: clean clouds by shape, or patches that somebody has cut."""
 
 from __future__ import annotations
 
 import hashlib
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from pdflow.errors import PdflowError
+from pdflow.train.data import PatchPool
 
 
 class Shapes:
@@ -30,12 +32,61 @@ class Shapes:
         """Shapes to train on, and those held out for validation."""
         missing = sorted(set(holdout) - set(self.clouds))
         if missing:
-            raise PdflowError(f"Held-out shape {missing[0]!r} is not among the training shapes.")
+            raise PdflowError(
+                f"Held-out shape {missing[0]!r} is not among the training shapes: name others "
+                "with --holdout or [data] holdout."
+            )
         kept = {k: v for k, v in self.clouds.items() if k not in holdout}
         if not kept:
             raise PdflowError("All shapes are held out: leave some to train on.")
         return Shapes(kept), Shapes({k: self.clouds[k] for k in holdout})
 
-    def all_clouds(self) -> list[NDArray[np.float64]]:
-        """Every cloud of every shape."""
-        return [cloud for name in sorted(self.clouds) for cloud in self.clouds[name]]
+    def __len__(self) -> int:
+        """The number of clouds."""
+        return sum(len(clouds) for clouds in self.clouds.values())
+
+    def pool(self, seeds: int, patch_points: int, generator: torch.Generator) -> PatchPool:
+        """Surroundings of `seeds` points of every cloud, on the generator's device."""
+        clouds = [cloud for name in sorted(self.clouds) for cloud in self.clouds[name]]
+        return PatchPool.cut(clouds, seeds, patch_points, generator)
+
+
+class ReadyPatches:
+    """Clean patches (P, n, 3) that were cut before, and others (Q, n, 3) held out.
+
+    Each is put into its own unit sphere: noise is relative to the radius of the patch. Only the
+    points of a patch can be in it, whatever the noise, so its rim is less true than that of
+    patches cut from clouds.
+    """
+
+    def __init__(self, patches: NDArray[np.floating], held: NDArray[np.floating]) -> None:
+        self.patches, self.held = np.asarray(patches), np.asarray(held)
+        self.digest = hashlib.sha256(self.patches.astype(np.float32).tobytes()).hexdigest()
+
+    def split(self, holdout: tuple[str, ...]) -> tuple[ReadyPatches, ReadyPatches]:
+        """Patches to train on and those held out; shapes have no names here."""
+        nothing = self.held[:0]
+        return ReadyPatches(self.patches, nothing), ReadyPatches(self.held, nothing)
+
+    def __len__(self) -> int:
+        """The number of patches."""
+        return len(self.patches)
+
+    def pool(self, seeds: int, patch_points: int, generator: torch.Generator) -> PatchPool:
+        """All patches around their middle point, which is the one seed that each has."""
+        if self.patches.shape[1] < patch_points:
+            raise PdflowError(
+                f"Patches of {self.patches.shape[1]} points are smaller than those of the recipe "
+                f"({patch_points}): lower [model] patch_points."
+            )
+        points = torch.from_numpy(self.patches).float().to(generator.device)
+        points = points - (points.amin(1, keepdim=True) + points.amax(1, keepdim=True)) / 2
+        points = points / points.norm(dim=2).amax(1)[:, None, None]
+        middle = points.norm(dim=2).argmin(1)
+        seed = points[torch.arange(len(points)), middle]
+        order = (points - seed[:, None]).norm(dim=2).argsort(dim=1)
+        return PatchPool(points.gather(1, order[..., None].expand_as(points)), patch_points)
+
+
+Source = Shapes | ReadyPatches
+"""What a run can be given."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,24 +11,24 @@ from torch import Tensor
 
 from pdflow.losses import sq_nearest_distances
 from pdflow.model import PDFlow
-from pdflow.train.data import PatchPool
 from pdflow.train.precision import matmul_precision
 from pdflow.train.recipe import Recipe
+from pdflow.train.shapes import Source
 
 
 class Validation:
-    """Patches of held-out clouds (M, 3), with noise of a few levels, the same in every run.
+    """Patches of held-out shapes, with noise of a few levels, the same in every run.
 
     They are drawn on the CPU, so that a GPU is asked the same as another machine.
     """
 
-    def __init__(self, clouds: Sequence[NDArray[np.float64]], recipe: Recipe, device: str) -> None:
+    def __init__(self, held: Source, recipe: Recipe, device: str) -> None:
         config, model = recipe.validation, recipe.model
         self.every = config.every
         self.sharpness = recipe.loss.sharpness
         generator = torch.Generator().manual_seed(config.seed)
-        seeds = -(-config.patches // len(clouds))
-        pool = PatchPool.cut(clouds, seeds, model.patch_points, generator)
+        seeds = -(-config.patches // len(held))
+        pool = held.pool(seeds, model.patch_points, generator)
         low, high = model.patch_radius
         self.patches = {
             level: pool.sample(
