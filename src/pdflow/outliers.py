@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from pdflow.geometry.bvh import run_in_threads
 from pdflow.geometry.neighbors import knn
 
 NEIGHBOURS = 12
@@ -20,8 +21,16 @@ def find_outliers(points: NDArray[np.float64]) -> NDArray[np.bool_]:
     """
     if len(points) <= NEIGHBOURS + 1:
         return np.zeros(len(points), dtype=bool)
-    distances = np.sqrt(knn(points, points, NEIGHBOURS + 1)[0][:, 1:]).mean(axis=1)
+    distances = np.empty(len(points))
+    run_in_threads(_fill_means, len(points), knn(points, points, NEIGHBOURS + 1)[0], distances)
     logs = np.log(np.maximum(distances, np.finfo(float).tiny))
     middle = np.median(logs)
     spread = 1.4826 * np.median(np.abs(logs - middle))
     return np.asarray(logs > middle + CUT * max(spread, 0.05))
+
+
+def _fill_means(
+    start: int, stop: int, sq_distances: NDArray[np.float64], means: NDArray[np.float64]
+) -> None:
+    """Mean distances of the points `start` to `stop - 1` to all neighbours but themselves."""
+    means[start:stop] = np.sqrt(sq_distances[start:stop, 1:]).mean(axis=1)

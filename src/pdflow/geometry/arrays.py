@@ -31,11 +31,11 @@ def finite_points(points: ArrayLike, name: str = "Points") -> FloatArray:
     array = np.ascontiguousarray(points, dtype=np.float64)
     if array.ndim != 2 or array.shape[1] != 3:
         raise PdflowError(f"{name} must have shape (M, 3), not {array.shape}: pass one row each.")
-    finite = np.isfinite(array)
-    if not finite.all():
-        row = int(np.argmin(finite.all(axis=1)))
+    # NaN goes through minima and maxima, which need no memory, so two passes settle all.
+    largest = np.maximum(array.max(initial=0.0), -array.min(initial=0.0))
+    if not np.isfinite(largest):
+        row = int(np.argmin(np.isfinite(array).all(axis=1)))
         raise PdflowError(f"{name} has NaN or infinite coordinates, first in row {row}: drop them.")
-    largest = max(array.max(initial=0.0), -array.min(initial=0.0))
     if largest > LARGEST_COORDINATE:
         row = int(np.argmax(np.abs(array).max(axis=1)))
         raise PdflowError(

@@ -46,13 +46,7 @@ def knn(points: ArrayLike, queries: ArrayLike, k: int) -> tuple[FloatArray, IntA
     >>> sq_distances.tolist(), rows.tolist()
     ([[0.0, 1.0]], [[0, 2]])
     """
-    cloud, wanted = finite_points(points), finite_points(queries, "Queries")
-    if not 1 <= k <= len(cloud):
-        raise PdflowError(
-            f"Cannot find {k} neighbours among {len(cloud)} points: ask for 1 to {len(cloud)}."
-        )
-    tree = build_tree(cloud, _LEAF_SIZE)
-    return _search(tree, wanted, _turns(tree, cloud, wanted), k, np.inf)
+    return NeighborSearch(points).knn(queries, k)
 
 
 def ball_query(
@@ -71,29 +65,55 @@ def ball_query(
     >>> rows.tolist(), counts.tolist()
     ([[0, 2, 0]], [2])
     """
-    cloud, wanted = finite_points(points), finite_points(queries, "Queries")
-    if not len(cloud) or k < 1:
-        raise PdflowError(
-            f"Cannot find {k} neighbours among {len(cloud)} points: ask for one or more."
-        )
-    if not 0 <= radius < np.inf:
-        raise PdflowError(f"A ball cannot have the radius {radius}: give a finite one from 0 on.")
-    tree = build_tree(cloud, _LEAF_SIZE)
-    rows = np.full((len(wanted), k), len(cloud))
-    found = min(k, len(cloud))
-    turns = _turns(tree, cloud, wanted)
-    rows[:, :found] = _search(tree, wanted, turns, found, float(radius) ** 2)[1]
-    counts = np.count_nonzero(rows < len(cloud), axis=1)
-    empty = turns[counts[turns] == 0]
-    rows[empty, 0] = _search(tree, wanted, empty, 1, np.inf)[1][empty, 0]
-    return np.where(rows < len(cloud), rows, rows[:, :1]), counts
+    return NeighborSearch(points).ball_query(queries, radius, k)
 
 
-def _turns(tree: KdTree, points: FloatArray, queries: FloatArray) -> IntArray:
-    """The queries (Q,) in an order in which each is near the last one."""
-    if queries is points:
-        return tree.order
-    return build_tree(queries, _LEAF_SIZE).order if len(queries) else np.empty(0, np.int64)
+class NeighborSearch:
+    """`knn` and `ball_query` for points (M, 3) that are asked about several times."""
+
+    def __init__(self, points: ArrayLike) -> None:
+        self._given = points
+        self._points = finite_points(points)
+        self._tree = build_tree(self._points, _LEAF_SIZE) if len(self._points) else None
+
+    def knn(self, queries: ArrayLike, k: int) -> tuple[FloatArray, IntArray]:
+        """Squared distances and rows (Q, k), as `knn` has them."""
+        wanted = self._queries(queries)
+        if self._tree is None or not 1 <= k <= len(self._points):
+            count = len(self._points)
+            raise PdflowError(
+                f"Cannot find {k} neighbours among {count} points: ask for 1 to {count}."
+            )
+        return _search(self._tree, wanted, self._turns(self._tree, wanted), k, np.inf)
+
+    def ball_query(self, queries: ArrayLike, radius: float, k: int) -> tuple[IntArray, IntArray]:
+        """Rows (Q, k) and counts (Q,), as `ball_query` has them."""
+        wanted, tree, count = self._queries(queries), self._tree, len(self._points)
+        if tree is None or k < 1:
+            raise PdflowError(
+                f"Cannot find {k} neighbours among {count} points: ask for one or more."
+            )
+        if not 0 <= radius < np.inf:
+            raise PdflowError(
+                f"A ball cannot have the radius {radius}: give a finite one from 0 on."
+            )
+        rows = np.full((len(wanted), k), count)
+        found = min(k, count)
+        turns = self._turns(tree, wanted)
+        rows[:, :found] = _search(tree, wanted, turns, found, float(radius) ** 2)[1]
+        counts = np.count_nonzero(rows < count, axis=1)
+        empty = turns[counts[turns] == 0]
+        rows[empty, 0] = _search(tree, wanted, empty, 1, np.inf)[1][empty, 0]
+        return np.where(rows < count, rows, rows[:, :1]), counts
+
+    def _queries(self, queries: ArrayLike) -> FloatArray:
+        return self._points if queries is self._given else finite_points(queries, "Queries")
+
+    def _turns(self, tree: KdTree, queries: FloatArray) -> IntArray:
+        """The queries (Q,) in an order in which each is near the last one."""
+        if queries is self._points:
+            return tree.order
+        return build_tree(queries, _LEAF_SIZE).order if len(queries) else np.empty(0, np.int64)
 
 
 def _search(
@@ -101,14 +121,14 @@ def _search(
 ) -> tuple[FloatArray, IntArray]:
     """Squared distances and rows (Q, k) within `sq_reach`; row M where there are fewer.
 
-    turns  the queries to answer, in this order; the others are left as if nothing were near
+    turns  the queries to answer, in this order; what stands in the others' rows is undefined
     """
-    sq_distances = np.full((len(queries), k), sq_reach)
-    rows = np.full((len(queries), k), len(tree.order))
+    sq_distances = np.empty((len(queries), k))
+    rows = np.empty((len(queries), k), np.int64)
     # The lowest row in every node decides whether a box at a tied distance matters.
     lowest = fold_up(tree.order[leaf_firsts(len(tree.order), tree.depth)], np.minimum)
     run_in_threads(
-        _search_range, len(turns), turns, tree, lowest, queries, sq_distances, rows,
+        _search_range, len(turns), turns, tree, lowest, queries, sq_reach, sq_distances, rows,
         grain=_NEIGHBORS_PER_THREAD // max(k, 16) + 1,
     )  # fmt: skip
     return sq_distances, rows
@@ -122,6 +142,7 @@ def _search_range(
     tree: KdTree,
     lowest: IntArray,
     queries: FloatArray,
+    sq_reach: float,
     sq_distances: FloatArray,
     rows: IntArray,
 ) -> None:
@@ -138,6 +159,7 @@ def _search_range(
     for query in turns[start:stop]:
         qx, qy, qz = queries[query, 0], queries[query, 1], queries[query, 2]
         heap_sq, heap_row = sq_distances[query], rows[query]
+        heap_sq[:], heap_row[:] = sq_reach, len(tree.order)
         waiting[0], sq_gaps[0] = 1, 0.0
         size = 1
         while size > 0:

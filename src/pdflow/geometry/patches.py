@@ -9,7 +9,7 @@ import numpy as np
 from pdflow.geometry.arrays import FloatArray, IntArray
 from pdflow.geometry.farthest import farthest_point_sampling
 from pdflow.geometry.frame import Frame
-from pdflow.geometry.neighbors import ball_query, knn
+from pdflow.geometry.neighbors import NeighborSearch
 
 
 @dataclass(frozen=True)
@@ -47,29 +47,27 @@ def cover(points: FloatArray, size: int, overlap: float, radius: float | None = 
     """
     size = min(size, len(points))
     count = min(len(points), max(1, int(overlap * len(points) / size)))
+    search = NeighborSearch(points)
+    covered = np.zeros(len(points), dtype=bool)
     seeds = farthest_point_sampling(points, count)
-    rows, sq_distances = _grow(points, seeds, size, radius)
-    while True:
-        covered = np.zeros(len(points), dtype=bool)
+    rounds = []
+    while len(seeds):
+        rows, sq_distances = _grow(search, points, seeds, size, radius)
+        rounds.append((seeds, rows, sq_distances))
         covered[rows] = True
         missed = np.flatnonzero(~covered)
-        if not len(missed):
-            return Patches(seeds, rows, sq_distances)
-        extra = missed[farthest_point_sampling(points[missed], -(-4 * len(missed) // size))]
-        more = _grow(points, extra, size, radius)
-        seeds = np.concatenate([seeds, extra])
-        rows = np.concatenate([rows, more[0]])
-        sq_distances = np.concatenate([sq_distances, more[1]])
+        seeds = missed[farthest_point_sampling(points[missed], -(-4 * len(missed) // size))]
+    return Patches(*(np.concatenate(parts) for parts in zip(*rounds, strict=True)))
 
 
 def _grow(
-    points: FloatArray, seeds: IntArray, size: int, radius: float | None
+    search: NeighborSearch, points: FloatArray, seeds: IntArray, size: int, radius: float | None
 ) -> tuple[IntArray, FloatArray]:
     """Rows and squared distances (P, size) around seeds (P,), each seed first."""
     if radius is None:
-        sq_distances, rows = knn(points, points[seeds], size)
+        sq_distances, rows = search.knn(points[seeds], size)
     else:
-        rows, _ = ball_query(points, points[seeds], radius, size)
+        rows, _ = search.ball_query(points[seeds], radius, size)
         sq_distances = ((points[rows] - points[seeds][:, None]) ** 2).sum(axis=2)
     # A patch full of copies of its seed may lack the seed itself.
     lacking = ~(rows == seeds[:, None]).any(axis=1)

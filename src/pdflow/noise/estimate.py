@@ -174,10 +174,13 @@ def _distinct(points: FloatArray) -> FloatArray:
     # Sorted along a direction with which no grid is aligned, equal points are neighbours.
     # (No matrix product: it may round equal rows differently.)
     height = points[:, 0] + 0.6180339887 * points[:, 1] + 0.4142135624 * points[:, 2]
-    ordered = points[np.argsort(height, kind="stable")]
-    new = np.ones(len(ordered), dtype=bool)
-    new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
-    return ordered[new]
+    order = np.argsort(height)
+    if (np.diff(height[order]) == 0).any():  # only then the slower stable sort may differ
+        order = np.argsort(height, kind="stable")
+    ordered = points[order]
+    x, y, z = (ordered[1:] != ordered[:-1]).T
+    new = np.concatenate([[True], x | y | z])
+    return ordered if new.all() else ordered[new]
 
 
 def _strata(count: int, wanted: int, rng: np.random.Generator) -> IntArray:
