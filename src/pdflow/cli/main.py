@@ -17,18 +17,20 @@ import typer
 
 from pdflow import __version__
 from pdflow.cli import (
+    bench,
     convert,
     denoise,
     evaluate,
     import_weights,
     info,
+    latent,
     noise,
     sample,
     train,
 )
 from pdflow.errors import LossWarning, PdflowError
 
-COMMANDS = (denoise, info, convert, noise, sample, evaluate, train, import_weights)
+COMMANDS = (denoise, info, convert, noise, sample, evaluate, train, import_weights, bench, latent)
 
 DONE, BROKEN, BAD_INPUT, STOPPED = 0, 1, 2, 130
 

@@ -1,0 +1,100 @@
+"""The supplement's look into latent space: what the two parts of a code do to a patch.
+
+A fixed mask splits a code into z_p, which is kept, and z_n, which becomes z_c = 0. Four codes are
+decoded, o being `delta` in every channel of the part that it is added to:
+
+    [z_p, z_n]       the noisy patch again, for the flow is invertible
+    [z_p, z_c]       the denoised patch
+    [z_p + o, z_c]   in the paper: all points shifted alike
+    [z_p, z_c + o]   in the paper: every point moved in its own way
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from pdflow.errors import PdflowError
+from pdflow.geometry.frame import unit_sphere
+from pdflow.geometry.neighbors import knn
+from pdflow.geometry.patches import Patches, patch_frames
+from pdflow.model import PDFlow
+
+Points = NDArray[np.float64]
+CODES = ("[z_p, z_n]", "[z_p, z_c]", "[z_p + o, z_c]", "[z_p, z_c + o]")
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """A patch (N, 3) decoded from a code, in the cloud's frame.
+
+    moved   root mean square of the way from the patch it is compared with, in patch radii: for
+            the first two codes that is the noisy patch, for the others the denoised one
+    common  share of `moved` that all points have in common: 1 is a shift, 0 is none
+    """
+
+    code: str
+    points: Points
+    moved: float
+    common: float
+
+
+def latent_experiment(
+    model: PDFlow, cloud: Points, seed_row: int = 0, delta: float = 1.0
+) -> list[Decoded]:
+    """The four patches around row `seed_row` of a cloud (M, 3)."""
+    config = model.config
+    if config.filter != "fbm" or not 0 < config.masked_dims < config.channels:
+        raise PdflowError(
+            f"This network's filter is {config.filter!r}: only a fixed mask (fbm) splits a code "
+            "into two parts, so choose a model that has one."
+        )
+    if not 0 <= seed_row < len(cloud):
+        raise PdflowError(f"There is no row {seed_row}: give 0 to {len(cloud) - 1}.")
+    sq_distances, rows = knn(cloud, cloud[[seed_row]], min(config.patch_points, len(cloud)))
+    patches = Patches(np.array([seed_row]), rows, sq_distances)
+    frames = patch_frames(
+        cloud,
+        patches,
+        unit_sphere(cloud),
+        config.patch_radius,
+        config.patch_points,
+        config.centred,
+    )
+    noisy = frames.apply(cloud[rows])
+    decoded = [frames.undo(patch)[0] for patch in _decode_all(model, noisy, delta)]
+    radius = float(patches.radii[0])
+    compared = [cloud[rows[0]], cloud[rows[0]], decoded[1], decoded[1]]
+    return [
+        _compare(code, points, other, radius)
+        for code, points, other in zip(CODES, decoded, compared, strict=True)
+    ]
+
+
+@torch.inference_mode()
+def _decode_all(model: PDFlow, noisy: Points, delta: float) -> list[Points]:
+    """Patches (1, N, 3) of the four codes of a noisy patch (1, N, 3) in the network's frame."""
+    points = torch.from_numpy(noisy).float().to(next(model.parameters()).device)
+    graph = model.graph(points)
+    code = model.encode(points, graph).code
+    kept = model.config.channels - model.config.masked_dims
+    z_p, z_n = code[..., :kept], code[..., kept:]
+    z_c = torch.zeros_like(z_n)
+    codes: list[tuple[Tensor, Tensor]] = [
+        (z_p, z_n),
+        (z_p, z_c),
+        (z_p + delta, z_c),
+        (z_p, z_c + delta),
+    ]
+    return [model.decode(torch.cat(parts, -1), graph).double().cpu().numpy() for parts in codes]
+
+
+def _compare(code: str, points: Points, other: Points, radius: float) -> Decoded:
+    ways = (points - other) / radius
+    moved = float(np.sqrt((ways**2).sum(1).mean()))
+    common = float(np.linalg.norm(ways.mean(0))) / moved if moved > 0 else 0.0
+    return Decoded(code, points, moved, common)

@@ -1,0 +1,167 @@
+"""Results as a grid: rows are methods, blocks of cells side by side, published rows below."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pdflow.bench.published import Published, published_rows
+from pdflow.bench.records import Record, Run, Store
+from pdflow.metrics.suite import METRICS
+
+GROUPS = ("ours", "yours", "peer", "reference", "published")
+"""Groups of rows from top to bottom."""
+LABELS = {"cd": "CD", "hd": "HD", "p2m": "P2M", "sq_p2s": "P2S"}
+_EXPONENTS = {column: metric.exponent for metric in METRICS.values() for column in metric.columns}
+
+
+@dataclass(frozen=True)
+class Block:
+    """Cells that stand side by side, each with the same columns."""
+
+    name: str
+    cells: tuple[str, ...]
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A method's means.
+
+    values   (block, cell, column) -> mean over shapes, in the unit that tables print
+    seconds  (block, cell) -> mean of CPU seconds
+    shapes   (block, cell) -> how many shapes the mean is over
+    """
+
+    method: str
+    group: str
+    source: str
+    values: dict[tuple[str, str, str], float]
+    seconds: dict[tuple[str, str], float] = field(default_factory=dict)
+    shapes: dict[tuple[str, str], int] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table with everything in it; `runs` made its measured rows."""
+
+    blocks: tuple[Block, ...]
+    rows: tuple[Row, ...]
+    runs: tuple[Run, ...]
+
+    def row(self, method: str) -> Row | None:
+        """The measured row of a method."""
+        found = [row for row in self.rows if (row.method, row.source) == (method, "")]
+        return found[0] if found else None
+
+    def best(self, block: Block, cell: str, column: str) -> float | None:
+        """The least value of measured methods, references left out."""
+        values = [
+            row.values[block.name, cell, column]
+            for row in self.rows
+            if row.group not in ("reference", "published")
+            and (block.name, cell, column) in row.values
+        ]
+        return min(values, default=None)
+
+
+def column_label(column: str) -> str:
+    """A column's head, with the power of ten it is shown in.
+
+    >>> column_label("cd"), column_label("uniformity_0.4")
+    ('CD e-4', 'Uni 0.4 % e-3')
+    """
+    name = LABELS.get(column)
+    if name is None:
+        kind, _, size = column.rpartition("_")
+        name = f"Uni {size} %" if kind == "uniformity" else column
+    return f"{name} e{_EXPONENTS[column]}"
+
+
+def build_grid(table: str, store: Store) -> Grid:
+    """The grid of all results of a table; of each method those of its newest settings count."""
+    latest = store.latest()
+    records = [r for r in store.records.values() if latest[r.key.method] == r.key.settings]
+    blocks = _blocks(records)
+    methods = sorted(latest, key=lambda name: store.first_seen.index(name))
+    rows = [_measured_row(name, [r for r in records if r.key.method == name]) for name in methods]
+    rows += [row for p in published_rows(table) if (row := _published_row(p, blocks)) is not None]
+    rows.sort(key=lambda row: GROUPS.index(row.group))
+    used = {record.run for record in records}
+    return Grid(
+        tuple(blocks), tuple(rows), tuple(run for key, run in store.runs.items() if key in used)
+    )
+
+
+def _blocks(records: Iterable[Record]) -> list[Block]:
+    cells: dict[str, dict[str, None]] = {}
+    columns: dict[str, dict[str, None]] = {}
+    for record in records:
+        cells.setdefault(record.key.block, {})[record.key.cell] = None
+        columns.setdefault(record.key.block, {}).update(dict.fromkeys(record.values))
+    return [
+        Block(name, tuple(sorted(cells[name], key=_order)), tuple(columns[name])) for name in cells
+    ]
+
+
+def _order(cell: str) -> tuple[float, str]:
+    """Levels by size, other names as they are."""
+    number, _, unit = cell.partition(" ")
+    return (float(number), unit) if unit == "%" else (0.0, "")
+
+
+def _measured_row(method: str, records: list[Record]) -> Row:
+    values: dict[tuple[str, str, str], float] = {}
+    seconds: dict[tuple[str, str], float] = {}
+    shapes: dict[tuple[str, str], int] = {}
+    remarks: dict[str, dict[str, int]] = {}
+    for place in dict.fromkeys((r.key.block, r.key.cell) for r in records):
+        some = [r for r in records if (r.key.block, r.key.cell) == place]
+        done = [r for r in some if r.values]
+        for r in some:
+            counts = remarks.setdefault(" ".join(place), {})
+            counts[r.remark] = counts.get(r.remark, 0) + 1
+        if not done:
+            continue
+        for column in done[0].values:
+            mean = float(np.mean([r.values[column] for r in done]))
+            values[place[0], place[1], column] = mean / 10.0 ** _EXPONENTS[column]
+        seconds[place] = float(np.mean([r.cpu for r in done]))
+        shapes[place] = len(done)
+    return Row(
+        method,
+        records[-1].group,
+        "",
+        values,
+        seconds,
+        shapes,
+        records[-1].facts,
+        tuple(_remarks(remarks)),
+    )
+
+
+def _remarks(remarks: dict[str, dict[str, int]]) -> Iterable[str]:
+    for place, counts in remarks.items():
+        said = [f"{remark} ({count})" for remark, count in counts.items() if remark]
+        if said:
+            yield f"{place}: {', '.join(said)}"
+
+
+def _published_row(published: Published, blocks: Iterable[Block]) -> Row | None:
+    """A published row with the cells that were measured; None where it has none of them."""
+    values = {
+        (block.name, cell, column): published.values[label, column]
+        for block in blocks
+        for cell in block.cells
+        for column in block.columns
+        if ((label := f"{block.name} {cell}"), column) in published.values
+    }
+    facts = {} if published.parameters is None else {"parameters": published.parameters}
+    if not values:
+        return None
+    return Row(published.method, "published", published.source, values, facts=facts)

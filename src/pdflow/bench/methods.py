@@ -1,0 +1,149 @@
+"""Who denoises: a method is two functions, `load` and `denoise`.
+
+Built in are our models (`pdflow`, `pdflow:resample`, any weight file), the noisy input, the oracle
+and the peers. A file `mine.py` with the functions
+
+    load() -> state
+    denoise(state, points) -> points        # (M, 3) float64 in and out
+
+is a method as well: `pdflow bench puset --methods pdflow,mine.py`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pdflow.bench.cases import Case, Points
+from pdflow.errors import PdflowError
+
+DIGEST_LENGTH = 12
+
+
+@dataclass(frozen=True)
+class Denoised:
+    """What a method made of a case: points (M', 3), and a remark such as the passes it took."""
+
+    points: Points
+    remark: str = ""
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to denoise.
+
+    name      what it is called on the command line and in tables
+    group     "ours", "reference", "peer" or "yours"
+    load      makes what `denoise` needs; not counted in its time
+    denoise   (what `load` made, case) -> result; only references may look at the ground truth
+    settings  JSON values that decide the result: results are kept apart by them
+    facts     JSON values that are worth a column
+    missing   why it cannot run here, or None
+    """
+
+    name: str
+    group: str
+    load: Callable[[], Any]
+    denoise: Callable[[Any, Case], Denoised]
+    settings: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+    missing: str | None = None
+
+    @property
+    def digest(self) -> str:
+        """Short hash of the settings."""
+        text = json.dumps(self.settings, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:DIGEST_LENGTH]
+
+
+def references() -> list[Method]:
+    """The noisy input itself, and the oracle: each point moved to the nearest place of the mesh.
+
+    The oracle has perfect knowledge of the surface but none of where on it a point belongs.
+    """
+    return [
+        Method("noisy", "reference", _nothing, lambda _, case: Denoised(case.noisy)),
+        Method("oracle", "reference", _nothing, _project),
+    ]
+
+
+def all_methods() -> list[Method]:
+    """Our shipped models in both modes, references and peers, in the order of tables."""
+    from pdflow.bench.ours import shipped_methods
+    from pdflow.bench.peers import peers
+
+    return [*shipped_methods(), *references(), *peers()]
+
+
+def choose_methods(names: Iterable[str] | None) -> list[Method]:
+    """The named methods; None stands for all, also for those that are not installed."""
+    known = {method.name: method for method in all_methods()}
+    if names is None:
+        return list(known.values())
+    return [known[name] if name in known else _other(name, list(known)) for name in names]
+
+
+def require_installed(methods: Iterable[Method]) -> list[Method]:
+    """The methods, or an error for the first that cannot run here."""
+    chosen = list(methods)
+    for method in chosen:
+        if method.missing:
+            raise PdflowError(f"{method.name} is not installed: {method.missing}.")
+    return chosen
+
+
+def _other(name: str, known: list[str]) -> Method:
+    """A method that is not built in: a plug-in file or a weight file."""
+    from pdflow.bench.ours import is_model, model_method
+
+    if name.endswith(".py"):
+        return _plug_in(Path(name))
+    if is_model(name):
+        return model_method(name)
+    raise PdflowError(
+        f"Unknown method {name!r}: choose from {', '.join(known)}, MODEL:MODE, or give a Python "
+        "file with load() and denoise(state, points)."
+    )
+
+
+def _plug_in(path: Path) -> Method:
+    """The method in a Python file with the functions `load` and `denoise`."""
+    if not path.is_file():
+        raise PdflowError(f"{path} does not exist: check the name of the method's file.")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise PdflowError(f"{path} cannot be run ({type(error).__name__}: {error}).") from error
+    for function in ("load", "denoise"):
+        if not callable(getattr(module, function, None)):
+            raise PdflowError(f"{path} has no function {function}: a method needs load, denoise.")
+
+    def denoise(state: Any, case: Case) -> Denoised:
+        points = np.asarray(module.denoise(state, case.noisy.copy()), np.float64)
+        return Denoised(points)
+
+    settings = {"file": hashlib.sha256(path.read_bytes()).hexdigest()}
+    return Method(path.stem, "yours", module.load, denoise, settings)
+
+
+def _nothing() -> None:
+    """There is nothing to load."""
+
+
+def _project(_: None, case: Case) -> Denoised:
+    from pdflow.geometry.triangles import closest_on_mesh
+
+    if case.mesh is None:
+        raise PdflowError("The oracle needs a mesh: leave it out where there is none.")
+    return Denoised(closest_on_mesh(case.noisy, case.mesh)[2])

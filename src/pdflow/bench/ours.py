@@ -1,0 +1,81 @@
+"""Our models as methods: MODEL, MODEL:MODE or MODEL:MODE:PASSES.
+
+pdflow                      the shipped model, every point keeps its row
+pdflow:resample             the same, evenly resampled
+run/model.safetensors:points:1   any weight file, one pass
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import asdict
+from pathlib import Path
+
+from pdflow.bench.cases import Case
+from pdflow.bench.methods import DIGEST_LENGTH, Denoised, Method
+from pdflow.cloud import PointCloud
+from pdflow.inference import best_device
+from pdflow.model import PDFlow
+from pdflow.pipeline import MODES, Denoiser
+from pdflow.weights import load_model, released_models
+
+_SPEC = re.compile(rf"(?P<model>.+?)(:(?P<mode>{'|'.join(MODES)}))?(:(?P<passes>\d+))?")
+
+
+def shipped_methods() -> list[Method]:
+    """Every shipped model in every mode; the first mode has no suffix."""
+    return [
+        model_method(name if mode == MODES[0] else f"{name}:{mode}")
+        for name in released_models()
+        for mode in MODES
+    ]
+
+
+def is_model(spec: str) -> bool:
+    """Whether a name is that of a shipped model or an existing weight file, with mode or not."""
+    match = _SPEC.fullmatch(spec)
+    assert match is not None or not spec
+    name = match["model"] if match else ""
+    return name in released_models() or Path(name).is_file()
+
+
+def model_method(spec: str, device: str | None = None) -> Method:
+    """The method that a specification names."""
+    match = _SPEC.fullmatch(spec)
+    assert match is not None
+    model = load_model(match["model"], device or best_device())
+    name = spec.replace(match["model"], Path(match["model"]).stem, 1)
+    mode, passes = match["mode"] or MODES[0], match["passes"]
+    return network_method(name, model, mode, int(passes) if passes else "auto")
+
+
+def network_method(name: str, model: PDFlow, mode: str, iterations: int | str = "auto") -> Method:
+    """A loaded network as a method."""
+
+    def denoise(denoiser: Denoiser, case: Case) -> Denoised:
+        done = denoiser(PointCloud(case.noisy))
+        return Denoised(done.cloud.points, f"{done.report.iterations}x{done.report.parts}")
+
+    weights = weights_digest(model)
+    return Method(
+        name,
+        "ours",
+        lambda: Denoiser(model, mode=mode, iterations=iterations),
+        denoise,
+        {"weights": weights, "mode": mode, "iterations": iterations},
+        {
+            "parameters": sum(p.numel() for p in model.parameters()),
+            "weights": weights[:DIGEST_LENGTH],
+        },
+    )
+
+
+def weights_digest(model: PDFlow) -> str:
+    """SHA-256 of config and tensors: the same for the same network, wherever its file lies."""
+    digest = hashlib.sha256(json.dumps(asdict(model.config), sort_keys=True).encode())
+    for name, tensor in sorted(model.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,60 @@
+"""The rows of a table, ready to run: variants trained, what is not installed told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pdflow.bench.cases import Options
+from pdflow.bench.methods import Method, require_installed
+from pdflow.bench.score_layout import training_clouds
+from pdflow.bench.tables.table import Table
+from pdflow.bench.variants import Training, Variant, train_variants, trained
+from pdflow.errors import PdflowError
+from pdflow.inference import best_device
+
+PASSES = 1
+"""Passes of trained variants, whatever the noise: the same for all."""
+
+
+def variants_of(table: Table, options: Options) -> list[Variant]:
+    """The networks that a table trains; with `--methods` the named ones."""
+    if table.variants is None:
+        return []
+    variants = table.variants(Training(options.steps, options.patch_points))
+    if options.methods is None:
+        return variants
+    known = {variant.name: variant for variant in variants}
+    unknown = [name for name in options.methods if name not in known]
+    if unknown:
+        raise PdflowError(
+            f"{table.name} has no row {unknown[0]!r}: choose from {', '.join(known)}."
+        )
+    return [known[name] for name in options.methods]
+
+
+def ready_methods(
+    table: Table, options: Options, done: Callable[[float], None]
+) -> tuple[list[Method], list[Method]]:
+    """The methods that can run here, and those that are not installed.
+
+    done  is called with 1 after each variant that was trained
+
+    A method that was asked for by name must be installed.
+    """
+    methods = table.methods(options)
+    variants = variants_of(table, options)
+    device = options.device or best_device()
+    train_variants(
+        variants, lambda: training_clouds(options.data), options.folder, device, lambda _: done(1)
+    )
+    methods += [_variant_method(variant, options, device) for variant in variants]
+    if options.methods is not None:
+        return require_installed(methods), []
+    return [m for m in methods if not m.missing], [m for m in methods if m.missing]
+
+
+def _variant_method(variant: Variant, options: Options, device: str) -> Method:
+    from pdflow.bench.ours import network_method
+
+    name = f"{variant.name} ({variant.recipe.optim.steps} steps)"
+    return network_method(name, trained(variant, options.folder, device), "points", PASSES)

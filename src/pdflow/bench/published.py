@@ -1,0 +1,50 @@
+"""Published numbers: `published.toml`, each row with its source."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+try:
+    import tomllib
+except ModuleNotFoundError:  # Python 3.10
+    import tomli as tomllib
+
+
+@dataclass(frozen=True)
+class Published:
+    """A row of somebody's table.
+
+    values      (cell label, column) -> value in the unit that tables print
+    parameters  of the network, where told
+    """
+
+    method: str
+    source: str
+    values: dict[tuple[str, str], float]
+    parameters: int | None = None
+
+
+@cache
+def published_rows(table: str) -> tuple[Published, ...]:
+    """All published rows of a table; none where nothing is published.
+
+    >>> published_rows("puset")[0].values["10K 1 %", "cd"]
+    3.47
+    """
+    text = resources.files("pdflow.bench").joinpath("published.toml").read_text()
+    known: dict[str, Any] = tomllib.loads(text).get(table, {"rows": []})
+    return tuple(_row(row, known["cells"], known["columns"]) for row in known["rows"])
+
+
+def _row(row: dict[str, Any], cells: list[str], columns: list[str]) -> Published:
+    values = {
+        (cell, column): float(value)
+        for cell, group in zip(cells, row["values"], strict=True)
+        for column, value in zip(columns, group, strict=True)
+        if not math.isnan(value)
+    }
+    return Published(row["method"], row["source"], values, row.get("parameters"))

@@ -1,0 +1,142 @@
+"""Results on disk: a line of JSON for each cell x shape x method, appended when it is done.
+
+A line with `run` describes where and how the lines that name it were made. Lines are never changed:
+what is there is not measured again, and of several results of a method the last weights count.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pdflow.bench import machine
+from pdflow.errors import PdflowError
+
+DIGITS = 6
+
+
+class Key(NamedTuple):
+    """What a result is the result of; `settings` is the digest of the method's settings."""
+
+    block: str
+    cell: str
+    shape: str
+    method: str
+    settings: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class Record:
+    """One result.
+
+    values   column -> value in plain units; empty where the method failed
+    wall     seconds on the clock, cpu: seconds of all cores together
+    remark   passes that were made, or why it failed
+    facts    what a table tells of the method besides
+    run      key of the description of the run
+    """
+
+    key: Key
+    group: str
+    values: dict[str, float]
+    wall: float
+    cpu: float
+    remark: str
+    facts: dict[str, Any]
+    run: str
+
+    def line(self) -> str:
+        """As JSON."""
+        known = {**self.key._asdict(), **asdict(self)}
+        del known["key"]
+        known["values"] = {name: _rounded(value) for name, value in self.values.items()}
+        known["wall"], known["cpu"] = _rounded(self.wall, 3), _rounded(self.cpu, 3)
+        return json.dumps(known)
+
+
+@dataclass(frozen=True)
+class Run:
+    """Where and how results were made."""
+
+    command: str
+    commit: str
+    machine: str
+    load: float
+    seed: int
+
+    @staticmethod
+    def here(command: str, seed: int) -> Run:
+        """This checkout on this machine."""
+        return Run(command, machine.commit(), machine.describe_machine(), machine.load(), seed)
+
+    @property
+    def key(self) -> str:
+        """Short hash."""
+        return hashlib.sha256(json.dumps(asdict(self)).encode()).hexdigest()[:8]
+
+
+@dataclass
+class Store:
+    """All results of one table: `FOLDER/TABLE.jsonl`."""
+
+    path: Path
+    records: dict[Key, Record] = field(default_factory=dict)
+    runs: dict[str, Run] = field(default_factory=dict)
+    first_seen: list[str] = field(default_factory=list)
+    """Methods in the order of their first result."""
+
+    @staticmethod
+    def open(path: Path) -> Store:
+        """What is stored so far; an unfinished last line (a run that was killed) is left out."""
+        store = Store(path)
+        lines = path.read_text().splitlines() if path.exists() else []
+        for number, line in enumerate(lines, 1):
+            try:
+                store._take(json.loads(line))
+            except (ValueError, KeyError, TypeError) as error:
+                if number < len(lines):
+                    raise PdflowError(
+                        f"{path}, line {number} is no result: delete that line."
+                    ) from error
+                path.write_text("".join(f"{line}\n" for line in lines[:-1]))
+        return store
+
+    def _take(self, values: dict[str, Any]) -> None:
+        if "command" in values:
+            run = Run(**values)
+            self.runs[run.key] = run
+            return
+        key = Key(*(values.pop(name) for name in Key._fields))
+        if key.method not in self.first_seen:
+            self.first_seen.append(key.method)
+        # Taken out first: the order of the dictionary is that of the last result.
+        self.records.pop(key, None)
+        self.records[key] = Record(key, **values)
+
+    def start(self, run: Run) -> None:
+        """Write down where the next results are made."""
+        if run.key not in self.runs:
+            self._append(json.dumps(asdict(run)))
+        self.runs[run.key] = run
+
+    def add(self, record: Record) -> None:
+        """Store a result."""
+        self._append(record.line())
+        self._take(json.loads(record.line()))
+
+    def _append(self, line: str) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a") as file:
+            file.write(f"{line}\n")
+
+    def latest(self) -> dict[str, str]:
+        """Method -> settings of its last result: the newest weights or parameters."""
+        return {record.key.method: record.key.settings for record in self.records.values()}
+
+
+def _rounded(value: float, digits: int = DIGITS) -> float:
+    return float(f"{value:.{digits}g}")

@@ -1,0 +1,113 @@
+"""Run what is missing of a table: every cell x shape x method, each stored when it is done."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from pdflow.bench.cases import Case, Cell
+from pdflow.bench.methods import Method
+from pdflow.bench.records import Key, Record, Run, Store
+from pdflow.errors import PdflowError
+from pdflow.metrics import measure
+
+WARM_UP_POINTS = 1000
+"""Points of the first, untimed call of a method: what is compiled or loaded late is then there."""
+
+Advance = Callable[[float], None]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One result that is missing."""
+
+    cell: Cell
+    shape: str
+    method: Method
+    key: Key
+
+
+def missing_jobs(
+    cells: Sequence[Cell], methods: Sequence[Method], store: Store, seed: int
+) -> list[Job]:
+    """What is not stored yet, shape by shape, so that a case is loaded once for all methods."""
+    jobs = []
+    for cell in cells:
+        for shape in cell.shapes:
+            for method in methods:
+                key = Key(cell.block, cell.name, shape, method.name, method.digest, seed)
+                if key not in store.records:
+                    jobs.append(Job(cell, shape, method, key))
+    return jobs
+
+
+def run_jobs(jobs: Sequence[Job], store: Store, run: Run, advance: Advance) -> None:
+    """Do the jobs in order; `advance` is called with the weight of what was done.
+
+    A method that fails on a case with an error of its own is recorded as failed: the others go on.
+    """
+    store.start(run)
+    loaded: dict[str, Any] = {}
+    for cell, shape, some in _by_case(jobs):
+        case = cell.load(shape)
+        for job in some:
+            method = job.method
+            if method.name not in loaded:
+                loaded[method.name] = method.load()
+                _warm_up(method, loaded[method.name], case)
+            store.add(_measured(job, loaded[method.name], case, run))
+            advance(cell.weight)
+
+
+def _by_case(jobs: Sequence[Job]) -> Iterator[tuple[Cell, str, list[Job]]]:
+    """Jobs that share a case, which follow each other."""
+    some: list[Job] = []
+    for job in jobs:
+        if some and (some[0].cell.label, some[0].shape) != (job.cell.label, job.shape):
+            yield some[0].cell, some[0].shape, some
+            some = []
+        some.append(job)
+    if some:
+        yield some[0].cell, some[0].shape, some
+
+
+def _warm_up(method: Method, state: Any, case: Case) -> None:
+    step = max(1, len(case.noisy) // WARM_UP_POINTS)
+    try:
+        method.denoise(state, replace(case, noisy=np.ascontiguousarray(case.noisy[::step])))
+    except PdflowError:
+        return  # the real call will tell
+
+
+def _measured(job: Job, state: Any, case: Case, run: Run) -> Record:
+    """One method on one case, timed and measured."""
+    method = job.method
+    if method.group == "peer":
+        _ = case.scale  # looked at before the clock runs: it is no part of the tool
+    wall, cpu = time.perf_counter(), _cpu_seconds()
+    values: dict[str, float] = {}
+    try:
+        done = method.denoise(state, case)
+        wall, cpu = time.perf_counter() - wall, _cpu_seconds() - cpu
+        remark = done.remark
+        values = measure(
+            done.points, case.clean, case.mesh, normals=case.normals, metrics=job.cell.metrics
+        )
+    except PdflowError as error:
+        wall = cpu = 0.0
+        remark = f"failed: {error}"
+    return Record(job.key, method.group, values, wall, cpu, remark, method.facts, run.key)
+
+
+def _cpu_seconds() -> float:
+    """Time of all cores so far, of this process and of the commands that it has run."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return time.process_time()
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime

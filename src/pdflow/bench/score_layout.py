@@ -1,0 +1,126 @@
+"""ScoreDenoise's folder layout, which users of the paper have on disk.
+
+PUNet/pointclouds/{train,test}/10000_poisson/NAME.xyz     clean
+PUNet/meshes/test/NAME.off                                surface
+examples/PUNet_10000_poisson_0.01/NAME.xyz                noisy, one draw for all levels
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+from pdflow.bench.cases import Case, Cell, Options, Points, percent, thousands
+from pdflow.errors import PdflowError
+from pdflow.geometry.frame import unit_sphere
+from pdflow.io import read, read_mesh
+from pdflow.mesh import TriangleMesh
+from pdflow.noise.models import add_noise
+from pdflow.train.recipe import load_recipe
+
+RESOLUTIONS = (10_000, 50_000)
+LEVELS = (0.01, 0.02, 0.03)
+BASE_POINTS = 10_000
+"""Resolution whose cells have weight 1."""
+
+
+def test_shapes(data: Path, limit: int | None) -> tuple[str, ...]:
+    """Names of the test shapes, the first `limit` of them."""
+    folder = data / "PUNet" / "meshes" / "test"
+    names = tuple(sorted(path.stem for path in folder.glob("*.off")))
+    if not names:
+        raise PdflowError(
+            f"{folder} holds no OFF files: give a folder in the layout of ScoreDenoise (PUNet/, "
+            "examples/)."
+        )
+    return names[:limit]
+
+
+def resolutions(options: Options) -> tuple[int, ...]:
+    """The resolutions of a run: those asked for, or all that are on disk."""
+    if options.points is not None:
+        return options.points
+    folder = options.data / "PUNet" / "pointclouds" / "test"
+    found = tuple(n for n in RESOLUTIONS if (folder / f"{n}_poisson").is_dir())
+    if not found:
+        raise PdflowError(f"{folder} holds no folder such as 10000_poisson: name --points.")
+    return found
+
+
+def gaussian_cells(options: Options, metrics: tuple[str, ...]) -> list[Cell]:
+    """Cells of the published noisy clouds, for each resolution and level."""
+    return [
+        _gaussian_cell(options, points, level, metrics)
+        for points in resolutions(options)
+        for level in options.levels or LEVELS
+    ]
+
+
+def _gaussian_cell(options: Options, points: int, level: float, metrics: tuple[str, ...]) -> Cell:
+    data = options.data
+    folder = data / "examples" / f"PUNet_{points}_poisson_{level:g}"
+
+    def load(shape: str) -> Case:
+        return Case(
+            read(folder / f"{shape}.xyz").points,
+            clean_cloud(data, "test", points, shape),
+            test_mesh(data, shape),
+        )
+
+    shapes = test_shapes(data, options.shapes)
+    weight = points / BASE_POINTS
+    return Cell(thousands(points), percent(level), metrics, shapes, load, weight)
+
+
+def noise_cell(
+    options: Options,
+    points: int,
+    level: float,
+    kind: str,
+    metrics: tuple[str, ...],
+    block: str,
+    name: str,
+) -> Cell:
+    """A cell whose noise is drawn here, with the seed of the run, on the clean test clouds."""
+    data, seed = options.data, options.seed
+
+    def load(shape: str) -> Case:
+        clean = clean_cloud(data, "test", points, shape)
+        return Case(add_noise(clean, kind, level, seed), clean, test_mesh(data, shape))
+
+    shapes = test_shapes(data, options.shapes)
+    return Cell(block, name, metrics, shapes, load, points / BASE_POINTS)
+
+
+def heldout_cell(options: Options, points: int, level: float, metrics: tuple[str, ...]) -> Cell:
+    """A cell of training shapes that our recipe holds out: what choices are made on."""
+    data, seed = options.data, options.seed
+
+    def load(shape: str) -> Case:
+        clean = clean_cloud(data, "train", points, shape)
+        return Case(add_noise(clean, "gaussian", level, seed), clean)
+
+    shapes = load_recipe("pdflow").data.holdout[: options.shapes]
+    block = f"held-out {thousands(points)}"
+    return Cell(block, percent(level), metrics, shapes, load, points / BASE_POINTS)
+
+
+def clean_cloud(data: Path, split: str, points: int, shape: str) -> Points:
+    """Clean points (M, 3)."""
+    path = data / "PUNet" / "pointclouds" / split / f"{points}_poisson" / f"{shape}.xyz"
+    return read(path).points
+
+
+def training_clouds(data: Path) -> list[Points]:
+    """All clean training clouds (M, 3), each in its unit sphere."""
+    paths = sorted((data / "PUNet" / "pointclouds" / "train").glob("*_poisson/*.xyz"))
+    if not paths:
+        raise PdflowError(f"{data} holds no PUNet/pointclouds/train/*_poisson/*.xyz to train on.")
+    clouds = [read(path).points for path in paths]
+    return [unit_sphere(cloud).apply(cloud) for cloud in clouds]
+
+
+@lru_cache(maxsize=32)
+def test_mesh(data: Path, shape: str) -> TriangleMesh:
+    """The surface of a test shape."""
+    return read_mesh(data / "PUNet" / "meshes" / "test" / f"{shape}.off")

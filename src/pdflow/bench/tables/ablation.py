@@ -1,0 +1,38 @@
+"""What the tables of trained variants share: their cells and what must be said of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from pdflow.bench.cases import Cell, Options
+from pdflow.bench.score_layout import gaussian_cells
+from pdflow.bench.tables.table import Table, noisy_input
+from pdflow.bench.variants import BATCH, Training, Variant
+
+METRICS = ("cd", "p2m")
+POINTS = 10_000
+LEVEL = 0.02
+NOTE = (
+    f"Every network got the same number of patches ({BATCH} a step; the steps stand with its "
+    "name), far fewer than the paper's 1.2 million or more: the rows are compared with each other "
+    "only, not with the published ones. One pass, rows kept."
+)
+
+
+def ablation_table(
+    name: str,
+    title: str,
+    source: str,
+    variants: Callable[[Training], list[Variant]],
+    levels: tuple[float, ...] = (LEVEL,),
+) -> Table:
+    """A table of variants on 10K points of PUSet."""
+
+    def cells(options: Options) -> list[Cell]:
+        chosen = replace(
+            options, points=options.points or (POINTS,), levels=options.levels or levels
+        )
+        return gaussian_cells(chosen, METRICS)
+
+    return Table(name, title, source, NOTE, cells, noisy_input, variants)

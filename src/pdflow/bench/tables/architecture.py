@@ -1,0 +1,19 @@
+"""Table 3: depth of the flow, and an MLP in place of its inverse."""
+
+from __future__ import annotations
+
+from pdflow.bench.tables.ablation import ablation_table
+from pdflow.bench.variants import Training, Variant, variant
+
+
+def variants(training: Training) -> list[Variant]:
+    """L = 4, 8 and 12, and forward + MLP at L = 8."""
+    return [
+        variant("L = 4", training, "paper-l4"),
+        variant("L = 8", training, "paper-lcc"),
+        variant("L = 12", training, "paper-l12"),
+        variant("L = 8, MLP", training, "paper-mlp"),
+    ]
+
+
+TABLE = ablation_table("architecture", "Flow architectures", "Table 3", variants)

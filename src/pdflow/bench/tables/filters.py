@@ -1,0 +1,21 @@
+"""Table 4: how the noise is taken out of the latent code."""
+
+from __future__ import annotations
+
+from pdflow.bench.score_layout import LEVELS
+from pdflow.bench.tables.ablation import ablation_table
+from pdflow.bench.variants import Training, Variant, variant
+
+
+def variants(training: Training) -> list[Variant]:
+    """FBM, LBM and LCC, each with and without its loss; that of FBM is zero."""
+    return [
+        variant("FBM", training, "paper-fbm"),
+        variant("LBM without loss", training, "paper-lbm", with_loss=False),
+        variant("LBM", training, "paper-lbm"),
+        variant("LCC without loss", training, "paper-lcc", with_loss=False),
+        variant("LCC", training, "paper-lcc"),
+    ]
+
+
+TABLE = ablation_table("filters", "Filtering strategies", "Table 4", variants, LEVELS)

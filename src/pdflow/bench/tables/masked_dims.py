@@ -1,0 +1,20 @@
+"""Figure of section 4.3: masked channels of the FBM filter."""
+
+from __future__ import annotations
+
+from pdflow.bench.tables.ablation import ablation_table
+from pdflow.bench.variants import Training, Variant, variant
+
+MASKED_DIMS = (0, 1, 4, 8, 16, 24, 32, 33, 35)
+
+
+def variants(training: Training) -> list[Variant]:
+    """D_m of 35 channels, from none to all."""
+    return [
+        variant(f"D_m = {dims}", training, "paper-fbm", masked_dims=dims) for dims in MASKED_DIMS
+    ]
+
+
+TABLE = ablation_table(
+    "masked-dims", "Masked channels of FBM", "figure of the masked channels", variants
+)

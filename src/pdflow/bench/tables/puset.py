@@ -1,0 +1,32 @@
+"""Table 1: PUSet, Gaussian noise."""
+
+from __future__ import annotations
+
+from pdflow.bench.cases import Cell, Options
+from pdflow.bench.score_layout import LEVELS, gaussian_cells, heldout_cell, resolutions
+from pdflow.bench.tables.table import Table
+
+METRICS = ("cd", "p2m", "hd")
+HELDOUT_METRICS = ("cd", "sq_p2s", "hd")
+"""Training shapes have no mesh."""
+
+
+def cells(options: Options) -> list[Cell]:
+    """The published noisy clouds, or with `heldout` the same levels on held-out shapes."""
+    if not options.heldout:
+        return gaussian_cells(options, METRICS)
+    return [
+        heldout_cell(options, points, level, HELDOUT_METRICS)
+        for points in resolutions(options)
+        for level in options.levels or LEVELS
+    ]
+
+
+TABLE = Table(
+    "puset",
+    "PUSet with Gaussian noise",
+    "Table 1",
+    "All methods are given the noisy points only; the noise level is not told. Learned methods of "
+    "the literature choose their iterations by the known level.",
+    cells,
+)

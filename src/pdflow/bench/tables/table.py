@@ -1,0 +1,44 @@
+"""What a table is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pdflow.bench.cases import Cell, Options
+from pdflow.bench.methods import Method, choose_methods, references
+from pdflow.bench.variants import Training, Variant
+
+Methods = Callable[[Options], list[Method]]
+
+
+def installed_methods(options: Options) -> list[Method]:
+    """The methods that were asked for, or all."""
+    return choose_methods(options.methods)
+
+
+def noisy_input(_: Options) -> list[Method]:
+    """The noisy input alone: what trained variants are measured beside."""
+    return references()[:1]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the paper.
+
+    name     of the command and of the files
+    title    what it shows
+    source   where it stands in the paper
+    note     what a reader must know to judge it
+    cells    its cells, for given options
+    methods  its rows, for given options
+    variants networks that are trained for it and are its rows besides `methods`
+    """
+
+    name: str
+    title: str
+    source: str
+    note: str
+    cells: Callable[[Options], list[Cell]]
+    methods: Methods = installed_methods
+    variants: Callable[[Training], list[Variant]] | None = None

@@ -1,0 +1,143 @@
+"""Networks of the paper's ablations, trained briefly and kept in the results folder.
+
+Every variant starts from the recipe of the paper's network and gets the same number of patches. So
+few of them make no good network: variants are compared with each other, not with the paper. What
+differs from the paper's recipe, for all of them alike:
+
+- point i of the output is matched with point i of the clean patch instead of by an assignment,
+  which is right where noise was added to clean points, and costs nothing;
+- the matrix of LCC and the mask of LBM start as in the authors' code: from W = identity an
+  invertible network returns its input, and a short training hardly leaves that place;
+- warm-up, falling rate and average are those of a short run;
+- patches are cut from clean clouds and then noised, as the authors did.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from pdflow.model import PDFlow
+from pdflow.train.data import PatchPool
+from pdflow.train.loop import Trainer
+from pdflow.train.recipe import Recipe, load_recipe
+from pdflow.weights import load_model, save_model
+
+BATCH = 8
+SEEDS = 64
+"""Surroundings cut from every training cloud."""
+DIGEST_LENGTH = 12
+
+
+@dataclass(frozen=True)
+class Training:
+    """How long every variant is trained: `steps` of BATCH patches with `patch_points` points."""
+
+    steps: int
+    patch_points: int
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A network to be compared: its row in the table, and its recipe."""
+
+    name: str
+    recipe: Recipe
+
+    @property
+    def digest(self) -> str:
+        """Short hash of all that decides the trained weights, but for the data."""
+        text = json.dumps(self.recipe.as_dict(), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:DIGEST_LENGTH]
+
+    def path(self, folder: Path) -> Path:
+        """Where its weights are kept; variants of several tables that are the same share them."""
+        return folder / "models" / f"{self.digest}.safetensors"
+
+
+def variant(
+    name: str,
+    training: Training,
+    recipe: str = "paper-lcc",
+    *,
+    noise: str = "gaussian",
+    with_loss: bool = True,
+    **model: Any,
+) -> Variant:
+    """A variant of a shipped recipe.
+
+    noise      kind of `pdflow.noise` that it is trained on
+    with_loss  whether the filter's own loss counts
+    model      changed settings of the network
+    """
+    base, steps = load_recipe(recipe), training.steps
+    optim = replace(
+        base.optim,
+        batch=BATCH,
+        steps=steps,
+        warmup=max(1, steps // 20),
+        schedule="cosine",
+        ema=max(0.0, 1 - 20 / steps),
+    )
+    weight = base.loss.denoise if with_loss else 0.0
+    loss = replace(base.loss, matching="paired", denoise=weight)
+    network = replace(
+        base.model, **{"filter_init": "authors", "patch_points": training.patch_points, **model}
+    )
+    # Always of one name: the settings decide the weights, and equal ones are trained once.
+    data = replace(base.data, noise=(noise,), cut="clean", seeds=SEEDS)
+    return Variant(name, Recipe("ablation", network, data, loss, optim))
+
+
+def train_variants(
+    variants: Sequence[Variant],
+    read_clouds: Callable[[], Sequence[NDArray[np.float64]]],
+    folder: Path,
+    device: str,
+    done: Callable[[Variant], None],
+) -> None:
+    """Train what is not in the folder yet; `done` is called after each variant.
+
+    read_clouds  gives the clean training clouds (M, 3), each in its unit sphere
+    """
+    pool: PatchPool | None = None
+    for chosen in variants:
+        if not chosen.path(folder).exists():
+            if pool is None:
+                pool = _pool(read_clouds(), chosen.recipe.model.patch_points, device)
+            _train(chosen, pool, folder, device)
+        done(chosen)
+
+
+def trained(chosen: Variant, folder: Path, device: str) -> PDFlow:
+    """The network of a variant that was trained before."""
+    return load_model(chosen.path(folder), device)
+
+
+def _pool(clouds: Sequence[NDArray[np.float64]], patch_points: int, device: str) -> PatchPool:
+    generator = torch.Generator(device).manual_seed(0)
+    return PatchPool.cut(clouds, SEEDS, patch_points, generator)
+
+
+def _train(chosen: Variant, pool: PatchPool, folder: Path, device: str) -> None:
+    trainer = Trainer(chosen.recipe, pool, device)
+    lines: list[dict[str, Any]] = []
+    trainer.fit(inf, log=lines.append)
+    path = chosen.path(folder)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    patches = chosen.recipe.optim.steps * chosen.recipe.optim.batch
+    provenance = {
+        "recipe": chosen.recipe.as_dict(),
+        "patches": patches,
+        "log": lines,
+    }
+    save_model(path, trainer.averaged(), provenance)

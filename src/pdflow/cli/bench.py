@@ -1,0 +1,184 @@
+"""`pdflow bench`: the paper's tables, one command each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pdflow.cli.progress import progress
+from pdflow.errors import PdflowError
+
+if TYPE_CHECKING:
+    from pdflow.bench.cases import Options
+
+NAME = "bench"
+REPORT = "report"
+
+
+def run(
+    table: Annotated[
+        str,
+        typer.Argument(
+            help="puset, uniformity, architecture, filters, augment-dims, masked-dims, dmrset, "
+            "lidar, noise-types, training-noise; or report: all tables in one document.",
+            metavar="TABLE",
+        ),
+    ],
+    data: Annotated[
+        Path | None, typer.Option("--data", help="Folder with the data.", metavar="DIR")
+    ] = None,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", help="Folder for results; what is there is kept.", metavar="DIR"
+        ),
+    ] = Path("results"),
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            "--methods",
+            help="Names with commas between: MODEL, MODEL:MODE, MODEL:MODE:PASSES, noisy, oracle, "
+            "a peer, a Python file; by default all that are installed. Rows of a table that is "
+            "trained are named as in it.",
+            metavar="NAMES",
+        ),
+    ] = None,
+    points: Annotated[
+        str | None,
+        typer.Option("--points", help="Resolutions, such as 10000,50000.", metavar="COUNTS"),
+    ] = None,
+    levels: Annotated[
+        str | None,
+        typer.Option("--levels", help="Noise levels, such as 0.01,0.02.", metavar="LEVELS"),
+    ] = None,
+    shapes: Annotated[
+        int | None,
+        typer.Option("--shapes", help="Only the first shapes.", min=1, metavar="COUNT"),
+    ] = None,
+    heldout: Annotated[
+        bool,
+        typer.Option(
+            "--heldout", help="puset: training shapes that the recipe holds out, for choices."
+        ),
+    ] = False,
+    steps: Annotated[
+        int, typer.Option("--steps", help="Training steps of ablations.", min=1, metavar="COUNT")
+    ] = 100,
+    patch_points: Annotated[
+        int,
+        typer.Option(
+            "--patch-points", help="Points of a patch in ablations.", min=32, metavar="COUNT"
+        ),
+    ] = 256,
+    device: Annotated[
+        str | None,
+        typer.Option("--device", help="cpu or cuda; default: the best there is.", metavar="DEVICE"),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option("--seed", help="Seed of noise that is drawn.", min=0, metavar="SEED")
+    ] = 0,
+    docs: Annotated[
+        Path | None,
+        typer.Option("--docs", help="report: the Markdown file to write.", metavar="FILE.md"),
+    ] = None,
+) -> None:
+    """Make a table of the paper: ours, published numbers, and peers measured here.
+
+    Every result is stored when it is done, so a run that was stopped goes on where it was, and
+    methods can be added later. Results are kept apart by the hash of the weights.
+    """
+    if table == REPORT:
+        _report(output, docs)
+        return
+    if docs is not None:
+        raise PdflowError(f"--docs belongs to `pdflow bench {REPORT}`: leave it out.")
+    if data is None:
+        raise PdflowError(f"{table} needs data: add --data DIR.")
+
+    from pdflow.bench.cases import Options
+
+    options = Options(
+        data=data,
+        folder=output,
+        methods=None if methods is None else tuple(_words(methods)),
+        points=None if points is None else tuple(map(round, _numbers("--points", points))),
+        levels=None if levels is None else tuple(_numbers("--levels", levels)),
+        shapes=shapes,
+        heldout=heldout,
+        steps=steps,
+        patch_points=patch_points,
+        device=device,
+        seed=seed,
+    )
+    _run(table, options)
+
+
+def _run(name: str, options: Options) -> None:
+    from pdflow.bench.layout import build_grid
+    from pdflow.bench.prepare import ready_methods, variants_of
+    from pdflow.bench.records import Run, Store
+    from pdflow.bench.runner import missing_jobs, run_jobs
+    from pdflow.bench.tables import find_table
+    from pdflow.bench.writers import markdown_text, write_all
+
+    table = find_table(name)
+    cells = table.cells(options)
+    store = Store.open(options.folder / f"{name}.jsonl")
+    trainings = len(variants_of(table, options))
+    with progress(f"training {trainings} networks", trainings or None) as advance:
+        methods, absent = ready_methods(table, options, advance)
+    for method in absent:
+        typer.echo(f"{method.name} is not installed: {method.missing}", err=True)
+    jobs = missing_jobs(cells, methods, store, options.seed)
+    total = sum(job.cell.weight for job in jobs)
+    with progress(f"{name}: {len(jobs)} results", round(total)) as advance:
+        run_jobs(jobs, store, Run.here(_command(name, options), options.seed), advance)
+    grid = build_grid(name, store)
+    typer.echo(markdown_text(table, grid))
+    for path in write_all(options.folder, table, grid):
+        typer.echo(f"wrote {path}")
+
+
+def _report(folder: Path, docs: Path | None) -> None:
+    from pdflow.bench.report import report_text
+    from pdflow.io import atomic_path
+
+    if docs is None:
+        raise PdflowError("A report needs a file to be written to: add --docs FILE.md.")
+    text = report_text(folder)
+    with atomic_path(docs) as temporary:
+        Path(temporary).write_text(text)
+    typer.echo(f"wrote {docs}")
+
+
+def _command(table: str, options: Options) -> str:
+    """What was asked for, without paths of this machine."""
+    words = ["pdflow", "bench", table, "--data", "DIR"]
+    given = {
+        "--methods": ",".join(Path(name).name for name in options.methods or ()),
+        "--points": ",".join(map(str, options.points or ())),
+        "--levels": ",".join(f"{level:g}" for level in options.levels or ()),
+        "--shapes": str(options.shapes or ""),
+    }
+    if table not in ("puset", "uniformity", "lidar", "noise-types", "dmrset"):
+        given["--steps"] = str(options.steps)
+        given["--patch-points"] = str(options.patch_points)
+    for option, value in given.items():
+        words += [option, value] if value else []
+    return " ".join(words + (["--heldout"] if options.heldout else []))
+
+
+def _words(text: str) -> list[str]:
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    if not words:
+        raise PdflowError("--methods names nothing: give names with commas between.")
+    return words
+
+
+def _numbers(option: str, text: str) -> list[float]:
+    try:
+        return [float(word) for word in text.split(",")]
+    except ValueError:
+        raise PdflowError(f"{option} is {text!r}: give numbers with commas between.") from None

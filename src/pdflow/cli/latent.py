@@ -1,0 +1,69 @@
+"""`pdflow latent`: what the two parts of a latent code do to a patch, as a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pdflow.cli.files import DropNonfinite, InputFormat, read_finite
+from pdflow.cli.progress import AsJson, Result, say_results
+
+NAME = "latent"
+
+
+def run(
+    source: Annotated[Path, typer.Argument(help="Noisy cloud.", metavar="IN")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Picture to write.", metavar="FILE.png")
+    ],
+    model: Annotated[
+        str,
+        typer.Option("--model", help="Shipped model or weight file with a mask.", metavar="MODEL"),
+    ] = "pdflow",
+    row: Annotated[
+        int, typer.Option("--row", help="Row of the point that the patch is around.", metavar="ROW")
+    ] = 0,
+    delta: Annotated[
+        float, typer.Option("--delta", help="What is added to every channel.", metavar="X")
+    ] = 1.0,
+    format: InputFormat = None,
+    drop_nonfinite: DropNonfinite = False,
+    as_json: AsJson = False,
+) -> None:
+    """Decode a patch from four latent codes, and draw the results side by side.
+
+    From left to right: [z_p, z_n], the noisy patch again; [z_p, z_c], denoised; [z_p + o, z_c] and
+    [z_p, z_c + o], with an offset in the kept and in the masked channels. Each is drawn in its own
+    frame, coloured by how far its points are from the denoised patch once a common shift is taken
+    out.
+    """
+    import numpy as np
+
+    from pdflow.bench.latent import latent_experiment
+    from pdflow.render import Panel, render_panels
+    from pdflow.weights import load_model
+
+    cloud, _ = read_finite(source, format, drop_nonfinite)
+    patches = latent_experiment(load_model(model), cloud.points, row, delta)
+    denoised = patches[1].points
+    ways = [patch.points - denoised for patch in patches]
+    panels = [
+        Panel(patch.points, np.linalg.norm(way - way.mean(0), axis=1))
+        for patch, way in zip(patches, ways, strict=True)
+    ]
+    render_panels(panels, output, columns=len(panels), same_frame=False)
+    results: list[Result] = [
+        {"code": patch.code, "moved": patch.moved, "common": patch.common} for patch in patches
+    ]
+    say_results(results, as_json, _describe)
+    if not as_json:
+        typer.echo(f"{output}: the four patches, from left to right.")
+
+
+def _describe(result: Result) -> str:
+    return (
+        f"{result['code']:<15} moved by {result['moved']:.4g} patch radii, "
+        f"{100 * result['common']:.0f} % of it as a common shift"
+    )
