@@ -21,11 +21,12 @@ def captured(
     state  every tensor that a step changes and the next one depends on
     """
     stream = torch.cuda.Stream(device)
-    stream.wait_stream(torch.cuda.current_stream(device))
-    with _undone(state, device), torch.cuda.stream(stream):
-        for _ in range(WARM_UP):
-            step()
-        stream.synchronize()
+    with _undone(state, device):
+        stream.wait_stream(torch.cuda.current_stream(device))
+        with torch.cuda.stream(stream):
+            for _ in range(WARM_UP):
+                step()
+        torch.cuda.current_stream(device).wait_stream(stream)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         step()

@@ -169,7 +169,9 @@ class Trainer:
     def _initialise_norms(self) -> None:
         """Activation norms learn from the first batch, which no process has only a part of."""
         noisy = self._draw().noisy
-        self.model.encode(noisy, self.model.graph(noisy), PDFlow.sample_eps(self.model, noisy))
+        eps = PDFlow.sample_eps(self.model, noisy)
+        with matmul_precision(self.recipe.optim.precision):
+            self.model.encode(noisy, self.model.graph(noisy), eps)
 
     def _draw(self) -> Batch:
         data, model = self.recipe.data, self.recipe.model

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from pdflow.losses import sq_nearest_distances
 from pdflow.model import PDFlow
-from pdflow.train.precision import matmul_precision
 from pdflow.train.recipe import Recipe
 from pdflow.train.shapes import Source
 
@@ -47,25 +46,23 @@ class Validation:
 
     @torch.no_grad()
     def measure(self, model: PDFlow) -> dict[str, float]:
-        """What is left of the noise after one pass, in float32; 1 is doing nothing.
+        """What is left of the noise after one pass; 1 is doing nothing.
 
         error@LEVEL    squared distance to the clean row, relative to that of the noisy patch
         chamfer@LEVEL  the same of squared distances to the nearest point, there and back
         validation     mean of the errors, which schedules go by
         """
         errors, chamfers = {}, {}
-        with matmul_precision("ieee"):
-            for level, batch in self.patches.items():
-                noisy, clean = batch.noisy, batch.clean
-                denoised = model.denoise_patches(noisy)
-                weights = self._weights(noisy)
-                left, given = (
-                    (points - clean).square().sum(-1).mul(weights).sum()
-                    for points in (denoised, noisy)
-                )
-                errors[f"error@{level:g}"] = float(left / given)
-                left, given = (_chamfer(points, clean) for points in (denoised, noisy))
-                chamfers[f"chamfer@{level:g}"] = float(left / given)
+        for level, batch in self.patches.items():
+            noisy, clean = batch.noisy, batch.clean
+            denoised = model.denoise_patches(noisy)
+            weights = self._weights(noisy)
+            left, given = (
+                (points - clean).square().sum(-1).mul(weights).sum() for points in (denoised, noisy)
+            )
+            errors[f"error@{level:g}"] = float(left / given)
+            left, given = (_chamfer(points, clean) for points in (denoised, noisy))
+            chamfers[f"chamfer@{level:g}"] = float(left / given)
         return {"validation": sum(errors.values()) / len(errors), **errors, **chamfers}
 
     @torch.no_grad()
