@@ -13,6 +13,7 @@ from pdflow.errors import PdflowError
 from pdflow.flow.actnorm import ActNorm
 from pdflow.flow.augment import CONDITIONS, FLOWS, NORMS, Augmentation, standard_normal_log_density
 from pdflow.flow.bijection import Bijection, Chain
+from pdflow.flow.block import Block
 from pdflow.flow.coupling import Coupling, kept_channels
 from pdflow.flow.filters import FILTERS, INITS, make_filter
 from pdflow.flow.permutation import InvertibleLinear, Permutation, Reverse
@@ -194,7 +195,7 @@ class PDFlow(nn.Module):
             if config.augment_dims
             else None
         )
-        self.flow = Chain(Chain(_block(config, k)) for k in config.edge_neighbours)
+        self.flow = Chain(_block(config, k) for k in config.edge_neighbours)
         self.filter = make_filter(
             config.filter, config.channels, config.masked_dims, config.filter_init
         )
@@ -262,7 +263,7 @@ class PDFlow(nn.Module):
         return self.decode(self.filter(code), graph)
 
 
-def _block(config: FlowConfig, k: int) -> list[Bijection]:
+def _block(config: FlowConfig, k: int) -> Block:
     """One flow block: permutation, actnorm, coupling 1, reverse, coupling 2."""
     channels = config.channels
     mixing: dict[str, Callable[[], Bijection]] = {
@@ -274,13 +275,12 @@ def _block(config: FlowConfig, k: int) -> list[Bijection]:
     kept = kept_channels(channels)
     shape = (kept, config.hidden, channels - kept, 2 if config.coupling == "affine" else 1)
     unit = EdgeUnit(*shape, k) if k else LinearUnit(*shape)
-    return [
+    return Block(
         mixing[config.permutation](),
         ActNorm(channels),
         Coupling(channels, unit, config.clamp),
-        Reverse(),
         Coupling(channels, LinearUnit(*shape), config.clamp),
-    ]
+    )
 
 
 def _mlp(config: FlowConfig) -> nn.Sequential:

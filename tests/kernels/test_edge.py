@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from pdflow.kernels import runs_triton
-from pdflow.kernels.edge import _default_precision, edge_max, edge_max_torch
+from pdflow.kernels import default_precision, runs_triton
+from pdflow.kernels.edge import edge_max, edge_max_torch
 
 
 def inputs(groups: int, batch: int, points: int, k: int, width: int) -> list[Tensor]:
@@ -61,8 +61,8 @@ def test_precision_follows_torch() -> None:
         found = []
         for setting in ("highest", "high", "medium"):
             torch.set_float32_matmul_precision(setting)
-            found.append(_default_precision(torch.float32))
-            assert _default_precision(torch.bfloat16) == "bf16"
+            found.append(default_precision(torch.float32))
+            assert default_precision(torch.bfloat16) == "bf16"
     finally:
         torch.set_float32_matmul_precision(before)
     assert found == ["ieee", "tf32", "bf16"]

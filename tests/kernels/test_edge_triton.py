@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import torch
 from torch import Tensor
 
-from pdflow.kernels.edge import _fused_forward, edge_max_torch
+from pdflow.kernels.edge import edge_max_torch, edge_pool
 from pdflow.kernels.graph import Incoming, incoming_edges, nearest_torch
 
 
@@ -38,10 +36,10 @@ class Case:
     def fused(
         self, precision: str = "ieee", incoming: Incoming | None = None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        from pdflow.kernels.edge_pool_triton import EdgeMax
+
         centre, neighbour, weight, bias = self.leaves
-        starts, edges = incoming or (None, None)
-        arguments = (centre, neighbour, self.graph, weight, bias, starts, edges, precision, True)
-        out, _, _ = _fused_forward(*arguments)
+        out = EdgeMax.apply(centre, neighbour, self.graph, weight, bias, incoming, precision)
         return out.detach(), torch.autograd.grad(out, self.leaves, self.dout.to(out.dtype))
 
 
@@ -116,17 +114,45 @@ def test_low_precision_rounds_but_does_not_err(device: str, dtype: str, precisio
 
 
 def test_inference_gives_the_same_and_keeps_nothing(device: str) -> None:
+    from pdflow.kernels import edge_triton
+
     case = Case(2, 1, 19, 5, 32, device)
     centre, neighbour, weight, bias = (x.detach() for x in case.leaves)
-    out, choice, active = _fused_forward(
-        centre, neighbour, case.graph, weight, bias, None, None, "ieee", False
+    out, choice, active = edge_triton.forward(
+        centre, neighbour, case.graph, weight, bias, "ieee", with_choice=False
     )
     assert torch.equal(out, case.fused()[0])
     assert choice.numel() == active.numel() == 0
 
 
-def test_operators_are_registered_as_torch_compile_needs_them(device: str) -> None:
-    case = Case(1, 1, 9, 2, 32, device)
-    centre, neighbour, weight, bias = case.leaves
-    arguments: tuple[Any, ...] = (centre, neighbour, case.graph, weight, bias)
-    torch.library.opcheck(_fused_forward, (*arguments, None, None, "ieee", True))
+@pytest.mark.parametrize(
+    ("groups", "channels", "inputs"),
+    [
+        pytest.param(1, 5, 3, id="some-channels"),
+        pytest.param(2, 9, 9, id="all-channels-two-groups"),
+        pytest.param(2, 90, 70, id="two-blocks-of-channels"),
+    ],
+)
+def test_the_first_layer_and_its_gradients_equal_the_twin(
+    device: str, groups: int, channels: int, inputs: int
+) -> None:
+    from pdflow.kernels.edge_pool_triton import EdgePool
+
+    generator = torch.Generator().manual_seed(channels)
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(shape, generator=generator).to(device).requires_grad_()
+
+    x = normal(2, 40, channels)
+    first = normal(groups, 3 * inputs, 32), normal(groups, 32)
+    second = normal(groups, 32, 32), normal(groups, 32)
+    graph = nearest_torch(x.detach().cpu(), x.detach().cpu(), 6).to(device)
+    found = EdgePool.apply(x, graph, *first, *second, inputs, "ieee")
+    leaves = [t.detach().double().requires_grad_() for t in (x, *first, *second)]
+    expected = edge_pool(leaves[0], graph, leaves[1:3], leaves[3:], inputs=inputs)
+    assert relative_error(found, expected) < 1e-6
+    dout = torch.randn(found.shape, generator=generator).to(device)
+    gradients = torch.autograd.grad(found, (x, *first, *second), dout)
+    expected_gradients = torch.autograd.grad(expected, leaves, dout.double())
+    for gradient, expected_gradient in zip(gradients, expected_gradients, strict=True):
+        assert relative_error(gradient, expected_gradient) < 1e-5

@@ -36,12 +36,17 @@ class ActNorm(Bijection):
         self.sigma.copy_(flat.std(0, correction=0).clamp_min(1e-6).log())
         self.initialised.fill_(True)
 
+    def awaits_batch(self) -> bool:
+        """Whether the next batch must initialise the layer; looks at the device only once."""
+        if not self.training or not self._needs_check:
+            return False
+        self._needs_check = False
+        return not bool(self.initialised)
+
     def transform(self, x: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
         """Normalise; in training, the first call learns from its batch."""
-        if self.training and self._needs_check:
-            if not bool(self.initialised):
-                self.initialise(x)
-            self._needs_check = False
+        if self.awaits_batch():
+            self.initialise(x)
         y = (x - self.mu) * torch.exp(-self.sigma)
         return y, -self.sigma.sum().expand(x.shape[:2])
 

@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from torch.nn.functional import elu, logsigmoid
 
 from pdflow.flow.bijection import Bijection, Chain, Sigmoid
-from pdflow.flow.units import EdgeUnit, GroupedLinear, grouped_product
+from pdflow.flow.units import EdgeUnit, GroupedLinear
+from pdflow.kernels.grouped import grouped_product
 
 CONDITIONS = ("absolute", "edge", "graph")
 FLOWS = ("couplings", "affine")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
-import torch
 from torch import Tensor
 
 from pdflow.flow.bijection import Bijection, no_change
 from pdflow.flow.units import EdgeUnit, LinearUnit
+from pdflow.kernels.coupling import couple
 
 
 class Coupling(Bijection):
@@ -32,27 +30,45 @@ class Coupling(Bijection):
 
     def transform(self, x: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
         """Remove shift and scale; the log-determinant is -sum(s)."""
-        kept, moved = x.tensor_split([self.kept], dim=-1)
-        scale, shift = self._scale_and_shift(kept, context)
-        if scale is None:
-            return torch.cat([kept, moved - shift], -1), no_change(x)
-        return torch.cat([kept, (moved - shift) * torch.exp(-scale)], -1), -scale.sum(-1)
+        y, terms = self.couple(x, context, None)
+        return y, no_change(x) if terms is None else terms
 
     def untransform(self, y: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
         """Apply scale and shift again."""
-        kept, moved = y.tensor_split([self.kept], dim=-1)
-        scale, shift = self._scale_and_shift(kept, context)
-        if scale is None:
-            return torch.cat([kept, moved + shift], -1), no_change(y)
-        return torch.cat([kept, moved * torch.exp(scale) + shift], -1), scale.sum(-1)
+        x, terms = self.couple(y, context, None, inverse=True)
+        return x, no_change(y) if terms is None else terms
 
-    def _scale_and_shift(
-        self, kept: Tensor, context: Tensor | None
-    ) -> tuple[Tensor | None, Tensor]:
-        groups = self.unit(kept, context)
-        if len(groups) == 1:
-            return None, groups[0]
-        return (2 * self.clamp / math.pi) * torch.atan(groups[0]), groups[1]
+    def couple(
+        self,
+        x: Tensor,
+        context: Tensor | None,
+        total: Tensor | None,
+        *,
+        inverse: bool = False,
+        flip_in: bool = False,
+        flip_out: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Transform x (B, N, C) or, inverse, transform it back, and add to `total` (B, N).
+
+        flip_in, flip_out  do what a `Reverse` before or after this layer would do
+        """
+        features = None
+        if isinstance(self.unit, EdgeUnit):
+            features = self.unit.pool(x.flip(-1) if flip_in else x, context)
+            layers = [self.unit.third.layer]
+        else:
+            layers = self.unit.stack
+        return couple(
+            x,
+            layers,
+            self.kept,
+            self.clamp,
+            features=features,
+            total=total,
+            inverse=inverse,
+            flip_in=flip_in,
+            flip_out=flip_out,
+        )
 
 
 def kept_channels(channels: int) -> int:

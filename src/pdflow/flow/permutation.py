@@ -102,11 +102,12 @@ class InvertibleLinear(Bijection):
 
     def transform(self, x: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
         """y = W x for every point."""
-        return x @ self.weight().T, self._log_det().expand(x.shape[:2])
+        return x @ self.weight().T, self.log_det().expand(x.shape[:2])
 
     def untransform(self, y: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
         """x = W^-1 y for every point."""
-        return y @ self.inverse_weight().T, -self._log_det().expand(y.shape[:2])
+        return y @ self.inverse_weight().T, -self.log_det().expand(y.shape[:2])
 
-    def _log_det(self) -> Tensor:
+    def log_det(self) -> Tensor:
+        """Sum of log |diag U|."""
         return self.lu.diagonal().sum()

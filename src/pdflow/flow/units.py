@@ -12,7 +12,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from pdflow.kernels.edge import edge_max
+from pdflow.kernels.edge import edge_pool
+from pdflow.kernels.grouped import Layer, grouped_product
 
 LAST_LAYER_STD = 0.05
 """The last layer starts small, so that a fresh coupling is close to the identity."""
@@ -34,6 +35,11 @@ class GroupedLinear(nn.Module):
         """The affine map of each group."""
         return grouped_product(x, self.weight, self.bias)
 
+    @property
+    def layer(self) -> Layer:
+        """Weight and bias, as the kernels take them."""
+        return self.weight, self.bias
+
 
 class LinearUnit(nn.Module):
     """Point-wise network of Table 7: C1, C2, C3 with relu, C4 without.
@@ -52,6 +58,11 @@ class LinearUnit(nn.Module):
             ]
         )
 
+    @property
+    def stack(self) -> list[Layer]:
+        """Weights and biases of the four layers."""
+        return [layer.layer for layer in self.layers]  # type: ignore[misc]
+
     def forward(self, x: Tensor, neighbours: Tensor | None) -> Tensor:
         """(G, B, N, outputs); the graph is not looked at."""
         h = x[None]
@@ -65,8 +76,7 @@ class EdgeUnit(nn.Module):
     """EdgeConv network of Table 6 over the first `k` neighbours of each point, Eq. (21).
 
     Maps x (B, N, inputs) to (G, B, N, outputs). Its first layer acts on [h, n, n - h] for a
-    point h and a neighbour n; being linear, it is h (A - C) + n (B + C) with the row blocks
-    A, B, C of its weight, so nothing of size N x K x 3C is ever built.
+    point h and a neighbour n.
 
     Paper: Eq. (21) prints h - n; the sign only renames the weights.
     """
@@ -74,32 +84,21 @@ class EdgeUnit(nn.Module):
     def __init__(self, inputs: int, hidden: int, outputs: int, groups: int, k: int) -> None:
         super().__init__()
         self.k = k
+        self.inputs = inputs
         self.first = GroupedLinear(groups, 3 * inputs, hidden)
         self.second = GroupedLinear(groups, hidden, hidden)
         self.third = GroupedLinear(groups, hidden, outputs, last=True)
 
     def forward(self, x: Tensor, neighbours: Tensor | None) -> Tensor:
         """(G, B, N, outputs) from the graph (B, N, >= k), nearest first."""
+        result: Tensor = self.third(self.pool(x, neighbours).to(x.dtype))
+        return result
+
+    def pool(self, x: Tensor, neighbours: Tensor | None) -> Tensor:
+        """(G, B, N, H): all but the last layer, from the first `inputs` channels of x."""
         if neighbours is None or neighbours.shape[-1] < self.k:
             have = 0 if neighbours is None else neighbours.shape[-1]
             raise ValueError(f"An EdgeUnit needs {self.k} neighbours per point, got {have}.")
-        own, other, difference = self.first.weight.chunk(3, dim=1)
-        centre = grouped_product(x[None], own - difference, self.first.bias)
-        neighbour = grouped_product(x[None], other + difference)
-        pooled = edge_max(
-            centre, neighbour, neighbours[..., : self.k], self.second.weight, self.second.bias
+        return edge_pool(
+            x, neighbours[..., : self.k], self.first.layer, self.second.layer, inputs=self.inputs
         )
-        result: Tensor = self.third(pooled)
-        return result
-
-
-def grouped_product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """x (G | 1, B, N, in) times weight (G, in, out), plus bias (G, out) -> (G, B, N, out)."""
-    groups = len(weight)
-    _, batch, points, inputs = x.shape
-    flat = x.reshape(len(x), batch * points, inputs).expand(groups, -1, -1)
-    if bias is None:
-        product = torch.bmm(flat, weight)
-    else:
-        product = torch.baddbmm(bias[:, None], flat, weight)
-    return product.view(groups, batch, points, -1)

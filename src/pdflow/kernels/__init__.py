@@ -1,26 +1,38 @@
 """The few hot loops, each behind a plain signature.
 
 Every loop has a twin in plain torch, which runs anywhere. On an NVIDIA GPU, with Triton installed,
-the fused kernels of the `*_triton` modules take its place.
+the fused kernels of the `*_triton` modules take its place; nothing of theirs is imported before.
 """
 
 from __future__ import annotations
 
 from functools import cache
 from importlib.util import find_spec
+from typing import Literal
 
 import torch
 from torch import Tensor
+
+Precision = Literal["ieee", "tf32", "bf16"]
+"""How the operands of products in fused kernels are rounded; sums are always fp32."""
+
+_TORCH_PRECISION: dict[str, Precision] = {"highest": "ieee", "high": "tf32", "medium": "bf16"}
+
+
+def default_precision(dtype: torch.dtype) -> Precision:
+    """bf16 for bf16 tensors, else what `torch.set_float32_matmul_precision` asks for."""
+    if dtype == torch.bfloat16:
+        return "bf16"
+    return _TORCH_PRECISION[torch.get_float32_matmul_precision()]
 
 
 def runs_triton(tensor: Tensor) -> bool:
     """Whether the Triton kernels can work on a tensor: fp32 or bf16, NVIDIA from Ampere on."""
     if not tensor.is_cuda or tensor.dtype not in (torch.float32, torch.bfloat16):
         return False
-    return bool(_device_runs_triton(tensor.device.index))
+    return _device_runs_triton(tensor.device.index)
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 @cache
 def _device_runs_triton(index: int) -> bool:
     if torch.version.cuda is None or find_spec("triton") is None:

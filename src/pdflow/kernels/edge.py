@@ -1,24 +1,62 @@
-"""The middle of an EdgeUnit: gather, add, relu, product, relu, max over neighbours."""
+"""The graph layers of an EdgeUnit: products, gather, relu and maximum over neighbours."""
 
 from __future__ import annotations
-
-from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from pdflow.kernels import runs_triton
+from pdflow.kernels import Precision, default_precision, runs_triton
 from pdflow.kernels.graph import Incoming
+from pdflow.kernels.grouped import Layer, grouped_product
 
 CHUNK_EDGES = 8192
 """Edges worked on at once where no gradient is needed: their features stay in the cache."""
 
-Precision = Literal["ieee", "tf32", "bf16"]
-"""How the operands of the product are rounded; sums are always fp32."""
-
-_TORCH_PRECISION: dict[str, Precision] = {"highest": "ieee", "high": "tf32", "medium": "bf16"}
 _FUSED_WIDTHS = (32, 64, 128)
 _FUSED_NEIGHBOURS = 64
+
+
+def edge_pool(
+    x: Tensor,
+    neighbours: Tensor,
+    first: Layer,
+    second: Layer,
+    *,
+    inputs: int | None = None,
+    precision: Precision | None = None,
+) -> Tensor:
+    """max_k relu(relu([h, n_k, n_k - h] W1 + b1) W2 + b2), layers F1, F2 and M1 of Table 6.
+
+    x           (B, N, C); h is the first `inputs` channels of a point, all by default, and n_k
+                those of its neighbours
+    neighbours  (B, N, K) int32 or int64 rows of the same patch
+    first       W1 (G, 3 inputs, H) and b1 (G, H) of each of the G groups
+    second      W2 (G, H, H) and b2 (G, H)
+    precision   as in `edge_max`
+    returns     (G, B, N, H); bf16 where that is the precision of the fused kernels
+
+    F1 is linear, so it is h (A - C) + n (B + C) with the row blocks A, B, C of W1: nothing of
+    size N x K x 3C is ever built.
+    """
+    inputs = x.shape[-1] if inputs is None else inputs
+    width = second[0].shape[-1]
+    precision = precision or default_precision(x.dtype)
+    if precision != "ieee" and x.dtype == torch.float32 and _fused(x, neighbours, width):
+        from pdflow.kernels.edge_pool_triton import EdgePool
+
+        pooled: Tensor = EdgePool.apply(
+            x.contiguous(),
+            _rows_together(neighbours),
+            *(tensor.contiguous() for tensor in (*first, *second)),
+            inputs,
+            precision,
+        )  # type: ignore[no-untyped-call]
+        return pooled
+    own, other, difference = first[0].chunk(3, dim=1)
+    h = x[None, ..., :inputs]
+    centre = grouped_product(h, own - difference, first[1])
+    neighbour = grouped_product(h, other + difference)
+    return edge_max(centre, neighbour, neighbours, *second, precision=precision)
 
 
 def edge_max(
@@ -31,7 +69,7 @@ def edge_max(
     precision: Precision | None = None,
     incoming: Incoming | None = None,
 ) -> Tensor:
-    """max_k relu(relu(centre_i + neighbour_j(i,k)) W + b), layers F1 (rest), F2 and M1 of Table 6.
+    """max_k relu(relu(centre_i + neighbour_j(i,k)) W + b): what `edge_pool` does per edge.
 
     centre      (G, B, N, H) the part of F1 that depends on the point itself
     neighbour   (G, B, N, H) the part of F1 that depends on the neighbour
@@ -44,21 +82,23 @@ def edge_max(
 
     relu is monotonic, so the maximum is taken first and bias and relu come after it.
     """
-    fused = runs_triton(centre) and centre.shape[-1] in _FUSED_WIDTHS
-    if not fused or neighbours.shape[-1] > _FUSED_NEIGHBOURS:
+    if not _fused(centre, neighbours, centre.shape[-1]):
         return edge_max_torch(centre, neighbour, neighbours, weight, bias)
-    if precision is None:
-        precision = _default_precision(centre.dtype)
+    from pdflow.kernels.edge_pool_triton import EdgeMax
+
+    precision = precision or default_precision(centre.dtype)
     dtype = centre.dtype
     if precision == "bf16":
         centre, neighbour = centre.bfloat16(), neighbour.bfloat16()
-    starts, edges = incoming or (None, None)
-    needs_gradient = torch.is_grad_enabled() and any(
-        x.requires_grad for x in (centre, neighbour, weight, bias)
-    )
-    out: Tensor = _fused_forward(
-        centre, neighbour, neighbours, weight, bias, starts, edges, precision, needs_gradient
-    )[0]
+    out: Tensor = EdgeMax.apply(
+        centre.contiguous(),
+        neighbour.contiguous(),
+        _rows_together(neighbours),
+        weight.contiguous(),
+        bias.contiguous(),
+        incoming,
+        precision,
+    )  # type: ignore[no-untyped-call]
     return out.to(dtype)
 
 
@@ -86,108 +126,10 @@ def edge_max_torch(
     return pooled.view(groups, batch, points, width)
 
 
-def _default_precision(dtype: torch.dtype) -> Precision:
-    if dtype == torch.bfloat16:
-        return "bf16"
-    return _TORCH_PRECISION[torch.get_float32_matmul_precision()]
-
-
-@torch.library.custom_op(
-    "pdflow::edge_max_forward",
-    mutates_args=(),
-    schema="(Tensor centre, Tensor neighbour, Tensor neighbours, Tensor weight, Tensor bias, "
-    "Tensor? starts, Tensor? edges, str precision, bool with_choice) -> (Tensor, Tensor, Tensor)",
-)
-def _fused_forward(
-    centre: Tensor,
-    neighbour: Tensor,
-    neighbours: Tensor,
-    weight: Tensor,
-    bias: Tensor,
-    starts: Tensor | None,
-    edges: Tensor | None,
-    precision: str,
-    with_choice: bool,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Output, choices and active edges; starts and edges only wait here for the backward."""
-    from pdflow.kernels import edge_triton
-
-    return edge_triton.forward(
-        centre.contiguous(),
-        neighbour.contiguous(),
-        _rows_together(neighbours),
-        weight.contiguous(),
-        bias.contiguous(),
-        precision,
-        with_choice,
-    )
-
-
-@_fused_forward.register_fake
-def _(centre: Tensor, _: Tensor, neighbours: Tensor, *rest: Any) -> tuple[Tensor, Tensor, Tensor]:
-    from pdflow.kernels import edge_triton
-
-    return edge_triton.empty_results(centre, neighbours, with_choice=rest[-1])
-
-
-@torch.library.custom_op(
-    "pdflow::edge_max_backward",
-    mutates_args=(),
-    schema="(Tensor centre, Tensor neighbour, Tensor neighbours, Tensor weight, Tensor choice, "
-    "Tensor active, Tensor dout, Tensor? starts, Tensor? edges, str precision) "
-    "-> (Tensor, Tensor, Tensor, Tensor)",
-)
-def _fused_backward(
-    centre: Tensor,
-    neighbour: Tensor,
-    neighbours: Tensor,
-    weight: Tensor,
-    choice: Tensor,
-    active: Tensor,
-    dout: Tensor,
-    starts: Tensor | None,
-    edges: Tensor | None,
-    precision: str,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    from pdflow.kernels import edge_triton
-
-    incoming = None if starts is None or edges is None else (starts, edges)
-    dcentre, dneighbour, dweight, dbias = edge_triton.backward(
-        centre.contiguous(),
-        neighbour.contiguous(),
-        _rows_together(neighbours),
-        weight.contiguous(),
-        choice,
-        active,
-        dout.contiguous(),
-        incoming,
-        precision,
-    )
-    return dcentre, dneighbour, dweight.to(weight.dtype), dbias.to(weight.dtype)
-
-
-@_fused_backward.register_fake
-def _(centre: Tensor, neighbour: Tensor, _: Tensor, weight: Tensor, *__: Any) -> tuple[Tensor, ...]:
-    dense = [x.new_empty(x.shape) for x in (centre, neighbour)]
-    return *dense, weight.new_empty(weight.shape), weight.new_empty(weight.shape[:2])
+def _fused(x: Tensor, neighbours: Tensor, width: int) -> bool:
+    return runs_triton(x) and width in _FUSED_WIDTHS and neighbours.shape[-1] <= _FUSED_NEIGHBOURS
 
 
 def _rows_together(neighbours: Tensor) -> Tensor:
     """The graph with the neighbours of a point side by side; slices of K stay views."""
     return neighbours if neighbours.stride(-1) == 1 else neighbours.contiguous()
-
-
-def _keep_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    centre, neighbour, neighbours, weight, _, starts, edges, ctx.precision, _ = inputs
-    _, choice, active = output
-    ctx.save_for_backward(centre, neighbour, neighbours, weight, choice, active, starts, edges)
-
-
-def _backward(ctx: Any, dout: Tensor, *_: Tensor | None) -> tuple[Tensor | None, ...]:
-    *kept, starts, edges = ctx.saved_tensors
-    gradients = _fused_backward(*kept, dout, starts, edges, ctx.precision)
-    dcentre, dneighbour, dweight, dbias = gradients
-    return dcentre, dneighbour, None, dweight, dbias, None, None, None, None
-
-
-_fused_forward.register_autograd(_backward, setup_context=_keep_for_backward)

@@ -25,6 +25,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from pdflow.kernels.launch_triton import arithmetic, multiprocessors
+
 CLOSED = tl.constexpr(255)
 
 
@@ -321,7 +323,7 @@ def forward(
         centre, neighbour, neighbours, weight, bias, out, choice, active,
         neighbours.stride(0), neighbours.stride(1), points,
         K=k, H=width, CHOICE=with_choice, PACK=with_choice and precision != "ieee",
-        NATIVE=centre.is_cuda, **_arithmetic(precision), **launch.options(),
+        NATIVE=centre.is_cuda, **arithmetic(precision), **launch.options(),
     )  # fmt: skip
     return out, choice, active
 
@@ -343,13 +345,14 @@ def backward(
 
     incoming  starts (B, N + 1) and edges (B, N K), int32, of `graph.incoming_edges`; None sums
               dneighbour with atomics
-    returns   gradients of centre, neighbour, weight and bias, the first two in their own types
+    returns   gradients of centre, neighbour, weight and bias: that of centre in its own type, of
+              neighbour, too, unless it is summed with atomics, which takes fp32
     """
     groups, batch, points, width = centre.shape
     launch = launch or default_launch("backward", width, precision)
-    shared = {"H": width, "NATIVE": centre.is_cuda, **_arithmetic(precision)}
+    shared = {"H": width, "NATIVE": centre.is_cuda, **arithmetic(precision)}
     tiles = batch * triton.cdiv(points, launch.tile)
-    programs = min(tiles, max(1, launch.waves * _multiprocessors(centre.device) // groups))
+    programs = min(tiles, max(1, launch.waves * multiprocessors(centre.device) // groups))
     dcentre = torch.empty_like(centre)
     dweight = weight.new_empty((groups, programs, width, width), dtype=torch.float32)
     dbias = weight.new_empty((groups, programs, width), dtype=torch.float32)
@@ -369,7 +372,7 @@ def backward(
             centre, neighbour, *incoming, weight, choice, dout, active, dneighbour, points,
             K=neighbours.shape[-1], **shared, **launch.options(),
         )  # fmt: skip
-    return dcentre, dneighbour.to(neighbour.dtype), dweight.sum(1), dbias.sum(1)
+    return dcentre, dneighbour, dweight.sum(1), dbias.sum(1)
 
 
 def empty_results(
@@ -381,16 +384,3 @@ def empty_results(
     choice = centre.new_empty(shape, dtype=torch.uint8)
     active = centre.new_empty(shape[:3], dtype=word)
     return centre.new_empty(centre.shape), choice, active
-
-
-def _arithmetic(precision: str) -> dict[str, object]:
-    """Type of the operands of products, and how fp32 operands are rounded."""
-    if precision == "bf16":
-        return {"DOT": tl.bfloat16, "INPUT_PRECISION": "tf32"}
-    return {"DOT": tl.float32, "INPUT_PRECISION": precision}
-
-
-def _multiprocessors(device: torch.device) -> int:
-    if device.type != "cuda":
-        return 1
-    return torch.cuda.get_device_properties(device).multi_processor_count

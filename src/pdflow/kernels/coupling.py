@@ -1,0 +1,99 @@
+"""Coupling layers with point-wise networks: shift and scale from one part of the channels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from pdflow.kernels import Precision, default_precision, runs_triton
+from pdflow.kernels.grouped import Layer, grouped_product
+
+_FUSED_WIDTHS = (32, 64)
+_FUSED_CHANNELS = 128
+
+
+def couple(
+    x: Tensor,
+    layers: Sequence[Layer],
+    kept: int,
+    clamp: float,
+    *,
+    features: Tensor | None = None,
+    total: Tensor | None = None,
+    inverse: bool = False,
+    flip_in: bool = False,
+    flip_out: bool = False,
+    precision: Precision | None = None,
+) -> tuple[Tensor, Tensor | None]:
+    """A coupling of Table 5: y = [h1, (h2 - b) exp(-s)], or back.
+
+    x          (B, N, C): h1 is its first `kept` channels, h2 the others
+    layers     the network that gives s and b (2 groups), or b alone (1 group), with relu between
+               layers; the last layer is the shift's and scale's, of C - kept channels
+    clamp      s = (2 clamp / pi) atan(raw)
+    features   (G, B, N, F) what the network looks at in place of h1
+    total      (B, N) log-determinant terms of what came before
+    inverse    y = [h1, h2 exp(s) + b]
+    flip_in    x has its channels turned around; flip_out turns those of y around
+    precision  of products in the fused kernels; by default that of
+               `torch.set_float32_matmul_precision`. All else is fp32. For "ieee" products plain
+               torch is as fast.
+    returns    y (B, N, C), and total plus the terms (B, N) of this coupling: `total` itself where
+               there is no scale
+    """
+    factor = 2 * clamp / math.pi
+    precision = precision or default_precision(x.dtype)
+    if precision != "ieee" and _fused(x, layers, features):
+        from pdflow.kernels.coupling_triton import Couple, Shape
+
+        shape = Shape(x.shape[-1], kept, len(layers[0][0]), inverse, flip_in, flip_out)
+        y, terms = Couple.apply(
+            x.contiguous(),
+            None if total is None else total.contiguous(),
+            None if features is None else features.contiguous(),
+            factor,
+            shape,
+            precision,
+            *(tensor.contiguous() for layer in layers for tensor in layer),
+        )  # type: ignore[no-untyped-call]
+        return y, total if terms is None else terms
+    return couple_torch(x, layers, kept, factor, features, total, inverse, flip_in, flip_out)
+
+
+def couple_torch(
+    x: Tensor,
+    layers: Sequence[Layer],
+    kept: int,
+    factor: float,
+    features: Tensor | None = None,
+    total: Tensor | None = None,
+    inverse: bool = False,
+    flip_in: bool = False,
+    flip_out: bool = False,
+) -> tuple[Tensor, Tensor | None]:
+    """`couple` in plain torch, for any device and type; factor is 2 clamp / pi."""
+    first, moved = (x.flip(-1) if flip_in else x).tensor_split([kept], dim=-1)
+    h = first[None] if features is None else features
+    for weight, bias in layers[:-1]:
+        h = torch.relu(grouped_product(h, weight, bias))
+    groups = grouped_product(h, *layers[-1])
+    shift = groups[-1]
+    if len(groups) == 1:
+        moved = moved + shift if inverse else moved - shift
+    else:
+        scale = factor * torch.atan(groups[0])
+        moved = moved * torch.exp(scale) + shift if inverse else (moved - shift) * torch.exp(-scale)
+        terms = scale.sum(-1) if inverse else -scale.sum(-1)
+        total = terms if total is None else total + terms
+    y = torch.cat([first, moved], -1)
+    return y.flip(-1) if flip_out else y, total
+
+
+def _fused(x: Tensor, layers: Sequence[Layer], features: Tensor | None) -> bool:
+    if not runs_triton(x) or x.dtype != torch.float32 or x.shape[-1] > _FUSED_CHANNELS:
+        return False
+    width = layers[-1][0].shape[1]
+    return width in _FUSED_WIDTHS and len(layers) == (4 if features is None else 1)

@@ -1,0 +1,52 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
+"""What the Triton kernels share: arithmetic, launches, and sums of what programs leave behind."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+SUM_ROWS = 32
+SUM_COLUMNS = 64
+
+
+def arithmetic(precision: str) -> dict[str, object]:
+    """Type of the operands of products, and how fp32 operands are rounded."""
+    if precision == "bf16":
+        return {"DOT": tl.bfloat16, "INPUT_PRECISION": "tf32"}
+    return {"DOT": tl.float32, "INPUT_PRECISION": precision}
+
+
+def multiprocessors(device: torch.device) -> int:
+    """Multiprocessors of a device; 1 where Triton's interpreter runs."""
+    if device.type != "cuda":
+        return 1
+    return torch.cuda.get_device_properties(device).multi_processor_count
+
+
+@triton.jit
+def sum_kernel(
+    partials_ptr, total_ptr, count, width, ROWS: tl.constexpr, COLUMNS: tl.constexpr
+):  # fmt: skip
+    """COLUMNS sums over `count` rows of width numbers, always in the same order."""
+    column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
+    row = tl.arange(0, ROWS)
+    total = tl.zeros((ROWS, COLUMNS), tl.float32)
+    for start in range(0, count, ROWS):
+        here = start + row
+        inside = (here < count)[:, None] & (column < width)[None, :]
+        at = here.to(tl.int64)[:, None] * width + column[None, :]
+        total += tl.load(partials_ptr + at, mask=inside, other=0.0)
+    tl.store(total_ptr + column, tl.sum(total, 0), mask=column < width)
+
+
+def sum_partials(partials: Tensor) -> Tensor:
+    """(S,) sums of what programs left in (P, S)."""
+    count, width = partials.shape
+    total = partials.new_empty(width)
+    sum_kernel[(triton.cdiv(width, SUM_COLUMNS),)](
+        partials, total, count, width, ROWS=SUM_ROWS, COLUMNS=SUM_COLUMNS
+    )
+    return total
