@@ -28,7 +28,8 @@ def captured(
                 step()
         torch.cuda.current_stream(device).wait_stream(stream)
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    # Threads that watch over messages between GPUs may go on working meanwhile.
+    with torch.cuda.graph(graph, capture_error_mode="thread_local"):
         step()
     return graph.replay
 

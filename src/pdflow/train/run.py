@@ -61,15 +61,12 @@ def train(
     pool = kept.pool(recipe.data.seeds, recipe.model.patch_points, generator)
     validation = Validation(held, recipe, device) if len(held) else None
     trainer = Trainer(recipe, pool, device, validation=validation, init=init, workers=workers)
-    folder.mkdir(parents=True, exist_ok=True)
     if (folder / CHECKPOINT).exists():
         resume(trainer, folder / CHECKPOINT)
-        if workers.first:
-            say(f"going on at step {trainer.step_count}")
-    advance(trainer.share)
     with _stopping_on_signals(trainer):
         if workers.first:
             book = _Book(trainer, folder, kept.digest, say)
+            advance(trainer.share)
             trainer.fit(minutes, anneal=anneal, log=book.note, advance=advance)
             book.save()
         else:
@@ -92,7 +89,10 @@ class _Book:
     def __init__(self, trainer: Trainer, folder: Path, data_sha256: str, say: Say) -> None:
         self._trainer, self._folder, self._say = trainer, folder, say
         self._data_sha256 = data_sha256
+        folder.mkdir(parents=True, exist_ok=True)
         self._log = RunLog(folder, say)
+        if trainer.step_count:
+            say(f"going on at step {trainer.step_count}")
         self._saved = time.monotonic()
 
     def note(self, line: dict[str, Any]) -> None:
