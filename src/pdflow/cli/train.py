@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import nullcontext
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -14,7 +16,6 @@ from pdflow.errors import PdflowError
 
 NAME = "train"
 BAR_STEPS = 1000
-STOPPED = 130
 
 
 def run(
@@ -81,7 +82,9 @@ def run(
         names = tuple(name.strip() for name in holdout.split(",") if name.strip())
         chosen = replace(chosen, data=replace(chosen.data, holdout=names))
     source = read_source(data, chosen.data.resolutions, cache or output / "cache")
-    with progress("training", BAR_STEPS) as bar:
+    is_first = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun starts
+    silent = nullcontext(lambda share: None)
+    with progress("training", BAR_STEPS) if is_first else silent as bar:
         trainer = train(
             chosen,
             source,
@@ -94,4 +97,4 @@ def run(
             advance=lambda share: bar(share * BAR_STEPS),
         )
     if trainer.stop:
-        raise typer.Exit(STOPPED)
+        raise typer.Abort
