@@ -46,8 +46,9 @@ def nearest(queries: Tensor, points: Tensor, k: int) -> Tensor:
         return torch.empty(*queries.shape[:2], 0, dtype=torch.long, device=points.device)
     fits = k == 1 or (points.shape[1] <= _FUSED_POINTS and k <= _FUSED_NEIGHBOURS)
     if fits and points.shape[2] == 3 and points.dtype == torch.float32 and runs_triton(points):
-        rows: Tensor = _fused_nearest(queries, points, k)
-        return rows
+        from pdflow.kernels import graph_triton
+
+        return graph_triton.nearest(queries.contiguous(), points.contiguous(), k)
     return nearest_torch(queries, points, k)
 
 
@@ -76,19 +77,3 @@ def incoming_edges(neighbours: Tensor) -> Incoming:
     rows = torch.arange(points + 1, device=neighbours.device, dtype=targets.dtype)
     starts = torch.searchsorted(targets, rows.expand(batch, -1).contiguous())
     return Incoming(starts.int(), edges.int())
-
-
-@torch.library.custom_op(
-    "pdflow::nearest", mutates_args=(), schema="(Tensor queries, Tensor points, int k) -> Tensor"
-)
-def _fused_nearest(queries: Tensor, points: Tensor, k: int) -> Tensor:
-    from pdflow.kernels import graph_triton
-
-    if k == 1:
-        return graph_triton.nearest_one(queries.contiguous(), points.contiguous())[..., None]
-    return graph_triton.nearest(queries.contiguous(), points.contiguous(), k)
-
-
-@_fused_nearest.register_fake
-def _(queries: Tensor, points: Tensor, k: int) -> Tensor:
-    return queries.new_empty((*queries.shape[:2], k), dtype=torch.long)

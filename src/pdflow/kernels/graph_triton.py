@@ -109,6 +109,38 @@ def nearest_one_kernel(
     tl.store(rows_ptr + patch * queries + query, result, mask=is_query)
 
 
+def nearest(
+    queries: Tensor,
+    points: Tensor,
+    k: int,
+    per_program: int = 1,
+    warps: int = 1,
+    registers: int | None = None,
+) -> Tensor:
+    """Rows (B, M, K) int64 of the k nearest points (B, N, 3) for queries (B, M, 3), nearest first.
+
+    Of equally near points the one of the lower row comes first.
+
+    per_program, warps, registers  how the kernel is launched: queries and warps of one program,
+                                   and registers of one thread (None: the compiler's choice)
+    """
+    if k == 1:
+        return nearest_one(queries, points)[..., None]
+    options = {} if registers is None else {"maxnreg": registers}
+    batch, count, _ = queries.shape
+    piles = 2 * triton.next_power_of_2(k)
+    padded = max(triton.next_power_of_2(points.shape[1]), piles)
+    capacity = max(64, piles)
+    rows = queries.new_empty((batch, count, k), dtype=torch.long)
+    packed = queries.new_empty((batch, count, capacity), dtype=torch.int32)
+    nearest_kernel[triton.cdiv(count, per_program), batch](
+        queries, points, packed, rows, count, points.shape[1],
+        K=k, QUERIES=per_program, POINTS=padded, PILES=piles, CAPACITY=capacity,
+        num_warps=warps, **options,
+    )  # fmt: skip
+    return rows
+
+
 def nearest_one(
     queries: Tensor, points: Tensor, per_program: int = 64, lanes: int = 32, warps: int = 4
 ) -> Tensor:
@@ -122,33 +154,5 @@ def nearest_one(
     nearest_one_kernel[triton.cdiv(count, per_program), batch](
         queries, points, rows, count, points.shape[1],
         QUERIES=per_program, LANES=lanes, num_warps=warps,
-    )  # fmt: skip
-    return rows
-
-
-def nearest(
-    queries: Tensor,
-    points: Tensor,
-    k: int,
-    per_program: int = 1,
-    warps: int = 1,
-    registers: int | None = None,
-) -> Tensor:
-    """Rows (B, M, K) int64 of the k nearest points (B, N, 3) for queries (B, M, 3), nearest first.
-
-    per_program, warps, registers  how the kernel is launched: queries and warps of one program,
-                                   and registers of one thread (None: the compiler's choice)
-    """
-    options = {} if registers is None else {"maxnreg": registers}
-    batch, count, _ = queries.shape
-    piles = 2 * triton.next_power_of_2(k)
-    padded = max(triton.next_power_of_2(points.shape[1]), piles)
-    capacity = max(64, piles)
-    rows = queries.new_empty((batch, count, k), dtype=torch.long)
-    packed = queries.new_empty((batch, count, capacity), dtype=torch.int32)
-    nearest_kernel[triton.cdiv(count, per_program), batch](
-        queries, points, packed, rows, count, points.shape[1],
-        K=k, QUERIES=per_program, POINTS=padded, PILES=piles, CAPACITY=capacity,
-        num_warps=warps, **options,
     )  # fmt: skip
     return rows

@@ -17,7 +17,7 @@ from pdflow.kernels import runs_triton
 from pdflow.kernels.graph import nearest
 
 CANDIDATES = 16
-"""Nearest targets that a prediction may be matched with."""
+"""Nearest targets that a prediction may be matched with, a power of two; fewer in small patches."""
 MARGIN = 32
 """Whole numbers by which a bid exceeds what makes two targets equal."""
 RESOLUTION = 40 * MARGIN
@@ -47,11 +47,13 @@ def approximate_matching(prediction: Tensor, target: Tensor) -> Tensor:
     left over take the targets left over in the order of their rows.
     """
     prediction, target = prediction.detach(), target.detach()
-    candidates = nearest(prediction, target, min(CANDIDATES, target.shape[1]))
+    count = 1 << (min(CANDIDATES, target.shape[1]).bit_length() - 1)
+    candidates = nearest(prediction, target, count)
     costs = candidate_costs(prediction, target, candidates)
     if runs_triton(prediction) and prediction.shape[1] <= _FUSED_POINTS:
-        rows: Tensor = _fused_match(candidates, costs)
-        return rows
+        from pdflow.kernels.matching_triton import match
+
+        return match(candidates, costs)
     return match_torch(candidates, costs)
 
 
@@ -164,17 +166,3 @@ def _augment(candidates: Tensor, costs: Tensor, held: Tensor, bids: Tensor, poin
         before = held[mover]
         held[mover] = column
         column = before[before >= 0]
-
-
-@torch.library.custom_op(
-    "pdflow::match", mutates_args=(), schema="(Tensor candidates, Tensor costs) -> Tensor"
-)
-def _fused_match(candidates: Tensor, costs: Tensor) -> Tensor:
-    from pdflow.kernels import matching_triton
-
-    return matching_triton.match(candidates, costs)
-
-
-@_fused_match.register_fake
-def _(candidates: Tensor, _: Tensor) -> Tensor:
-    return candidates.new_empty(candidates.shape[:2])
