@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from pdflow.inference import denoise_patches
+from pdflow.inference import _run_in_batches, denoise_patches
 from pdflow.model import FlowConfig, PDFlow
 
 CONFIG = FlowConfig(
@@ -54,6 +54,20 @@ def test_same_bits_where_constant_scales_are_skipped(model: PDFlow, patches: np.
     assert not np.array_equal(run(model, patches, skip_constant_scales=False), expected)
     for threads in (1, 3):
         assert np.array_equal(run(model, patches, threads=threads), expected)
+
+
+@pytest.mark.parametrize("seed", [None, 3])
+@pytest.mark.parametrize("size", [1, 3, 7, 100])
+def test_batches_give_what_threads_give(
+    model: PDFlow, patches: np.ndarray, seed: int | None, size: int
+) -> None:
+    expected = denoise_patches(model, patches, seed, lambda done: None)
+    clean = np.full_like(patches, np.nan)
+    done: list[float] = []
+    _run_in_batches(model, patches, clean, seed, done.append, size)
+    np.testing.assert_allclose(clean, expected, atol=2e-5)
+    assert sum(done) == len(patches)
+    assert max(done) <= size
 
 
 def test_ordinary_scales_are_never_skipped(model: PDFlow, patches: np.ndarray) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import count
 
 import numpy as np
 import torch
@@ -14,7 +17,11 @@ from torch import Tensor
 from pdflow.fast import FastNetwork, Spans
 from pdflow.model import PDFlow
 
-GPU_BATCH = 64
+GPU_BATCH = 256
+"""Patches that go through the network together: larger batches are not faster any more."""
+
+GPU_BYTES_PER_POINT = 24_000
+"""Memory of a GPU that a point of a batch may take; where less is free, batches are smaller."""
 
 WATCHED_PATCHES = 4
 """Patches on which the scales of affine couplings are watched before constant ones are skipped."""
@@ -50,15 +57,76 @@ def denoise_patches(
     device = next(model.parameters()).device
     if device.type == "cpu":
         _run_on_cpu(model, patches, clean, seed, progress, threads, skip_constant_scales)
-        return clean
-    for start in range(0, len(patches), GPU_BATCH):
-        batch = torch.from_numpy(patches[start : start + GPU_BATCH]).float()
-        eps = torch.stack([_eps(model, patch, seed, start + i) for i, patch in enumerate(batch)])
-        with torch.inference_mode():
-            result = model.denoise_patches(batch.to(device), eps.to(device))
-        clean[start : start + len(batch)] = result.double().cpu().numpy()
-        progress(len(batch))
+    else:
+        size = _batch_that_fits(device, patches.shape[1])
+        _run_in_batches(model, patches, clean, seed, progress, size)
     return clean
+
+
+def _run_in_batches(
+    model: PDFlow, patches: Patches, clean: Patches, seed: int | None, progress: Progress, size: int
+) -> None:
+    """Fill `clean`, `size` patches at a time, on the model's device.
+
+    A batch is copied and launched while the one before is being worked on; that one's result is
+    waited for and stored afterwards.
+    """
+    device = next(model.parameters()).device
+    running: deque[tuple[slice, Tensor, torch.cuda.Event | None]] = deque()
+    with ThreadPoolExecutor(_available_cores()) as pool, torch.inference_mode():
+        for start in range(0, len(patches), size):
+            part = slice(start, start + size)
+            batch = torch.from_numpy(patches[part]).float()
+            eps = None
+            if seed is not None:
+                draws = pool.map(partial(_eps, model, seed=seed), batch, count(start))
+                eps = _to_device(torch.stack(list(draws)), device)
+            result = model.denoise_patches(_to_device(batch, device), eps)
+            running.append((part, *_from_device(result)))
+            if len(running) > 1:
+                _store(*running.popleft(), clean, progress)
+        while running:
+            _store(*running.popleft(), clean, progress)
+
+
+def _to_device(tensor: Tensor, device: torch.device) -> Tensor:
+    """A copy that the host does not wait for; the memory is pinned, which makes that possible."""
+    if device.type == "cuda":
+        tensor = tensor.pin_memory()
+    return tensor.to(device, non_blocking=True)
+
+
+def _from_device(result: Tensor) -> tuple[Tensor, torch.cuda.Event | None]:
+    """A copy on the host, and the event after which it is there."""
+    if result.device.type != "cuda":
+        return result.cpu(), None
+    copy = torch.empty(result.shape, dtype=result.dtype, pin_memory=True)
+    copy.copy_(result, non_blocking=True)
+    done = torch.cuda.Event()
+    done.record()
+    return copy, done
+
+
+def _store(
+    part: slice,
+    result: Tensor,
+    done: torch.cuda.Event | None,
+    clean: Patches,
+    progress: Progress,
+) -> None:
+    if done is not None:
+        done.synchronize()
+    clean[part] = result.numpy()
+    progress(len(result))
+
+
+def _batch_that_fits(device: torch.device, points: int) -> int:
+    """Patches of so many points that can go through the network together."""
+    if device.type != "cuda":
+        return GPU_BATCH
+    free, _ = torch.cuda.mem_get_info(device)
+    unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return max(1, min(GPU_BATCH, (free + unused) // (GPU_BYTES_PER_POINT * points)))
 
 
 def _run_on_cpu(
@@ -76,7 +144,7 @@ def _run_on_cpu(
 
     def run(network: FastNetwork, index: int, spans: Spans | None = None) -> None:
         points = np.ascontiguousarray(patches[index], np.float32)
-        eps = _eps(model, torch.from_numpy(points), seed, index).numpy()
+        eps = _eps(model, torch.from_numpy(points), index, seed).numpy()
         clean[index] = network(points, eps, spans)
 
     with ThreadPoolExecutor(threads or _available_cores()) as pool:
@@ -97,7 +165,7 @@ def _available_cores() -> int:
     return os.cpu_count() or 1
 
 
-def _eps(model: PDFlow, patch: Tensor, seed: int | None, index: int) -> Tensor:
+def _eps(model: PDFlow, patch: Tensor, index: int, seed: int | None) -> Tensor:
     """eps (N, D_a) of patch (N, 3). numpy promises that a SeedSequence never changes."""
     if seed is None:
         return patch.new_zeros(len(patch), model.config.augment_dims)
