@@ -44,6 +44,8 @@ class Row:
     shapes: dict[tuple[str, str], int] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
+    blocks: tuple[str, ...] = ()
+    """Blocks that it stands in, also where it failed."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,7 @@ def _measured_row(method: str, records: list[Record]) -> Row:
         shapes,
         records[-1].facts,
         tuple(_remarks(remarks)),
+        tuple(dict.fromkeys(r.key.block for r in records)),
     )
 
 
@@ -164,4 +167,5 @@ def _published_row(published: Published, blocks: Iterable[Block]) -> Row | None:
     facts = {} if published.parameters is None else {"parameters": published.parameters}
     if not values:
         return None
-    return Row(published.method, "published", published.source, values, facts=facts)
+    places = tuple(dict.fromkeys(block for block, _, _ in values))
+    return Row(published.method, "published", published.source, values, facts=facts, blocks=places)

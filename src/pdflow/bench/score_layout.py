@@ -43,7 +43,10 @@ def resolutions(options: Options) -> tuple[int, ...]:
     folder = options.data / "PUNet" / "pointclouds" / "test"
     found = tuple(n for n in RESOLUTIONS if (folder / f"{n}_poisson").is_dir())
     if not found:
-        raise PdflowError(f"{folder} holds no folder such as 10000_poisson: name --points.")
+        raise PdflowError(
+            f"{folder} holds no folder 10000_poisson: give a folder in the layout of ScoreDenoise, "
+            "or name --points."
+        )
     return found
 
 

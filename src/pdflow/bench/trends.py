@@ -61,10 +61,10 @@ def _filters(grid: Grid | None) -> Judgement:
 
 def _inverse(grid: Grid | None) -> Judgement:
     claim = "The inverse flow beats an MLP as decoder"
-    cds = _mean_cds(grid, ("L = 8", "L = 8, MLP"))
+    cds = _mean_cds(grid, ("L = 8", "forward + MLP"))
     if len(cds) < 2:
         return Judgement(claim, None, "")
-    return Judgement(claim, cds["L = 8"] < cds["L = 8, MLP"], _told(cds))
+    return Judgement(claim, cds["L = 8"] < cds["forward + MLP"], _told(cds))
 
 
 def _no_mask(grid: Grid | None) -> Judgement:

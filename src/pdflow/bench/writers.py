@@ -97,14 +97,13 @@ def _latex_line(cells: Iterable[str]) -> str:
 
 def _lines(grid: Grid, block: Block, bold: Callable[[str], str]) -> list[list[str]]:
     """Heads and rows of a block as text, the best measured values in bold."""
-    rows = [row for row in grid.rows if any(place[0] == block.name for place in row.values)]
+    rows = [row for row in grid.rows if block.name in row.blocks]
     with_parameters = any("parameters" in row.facts and row.group == "published" for row in rows)
     heads = ["method"] + (["parameters"] if with_parameters else [])
     several = len(block.cells) > 1
     for cell in block.cells:
-        start = f"{cell}: " if several else ""
-        heads += [start + column_label(block.columns[0])]
-        heads += [column_label(column) for column in block.columns[1:]] + [SECONDS]
+        names = [*map(column_label, block.columns), SECONDS]
+        heads += [f"{cell}: {names[0]}" if several else names[0], *names[1:]]
     lines = [heads]
     for row in rows:
         line = [_name(grid, row, block)]

@@ -11,6 +11,8 @@ from pdflow.cli.files import DropNonfinite, InputFormat, read_finite
 from pdflow.cli.progress import AsJson, Result, say_results
 
 NAME = "latent"
+PANEL = (480, 480)
+"""Pixels of one patch."""
 
 
 def run(
@@ -53,7 +55,7 @@ def run(
         Panel(patch.points, np.linalg.norm(way - way.mean(0), axis=1))
         for patch, way in zip(patches, ways, strict=True)
     ]
-    render_panels(panels, output, columns=len(panels), same_frame=False)
+    render_panels(panels, output, columns=len(panels), size=PANEL, same_frame=False)
     results: list[Result] = [
         {"code": patch.code, "moved": patch.moved, "common": patch.common} for patch in patches
     ]

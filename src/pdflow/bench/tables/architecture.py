@@ -12,7 +12,7 @@ def variants(training: Training) -> list[Variant]:
         variant("L = 4", training, "paper-l4"),
         variant("L = 8", training, "paper-lcc"),
         variant("L = 12", training, "paper-l12"),
-        variant("L = 8, MLP", training, "paper-mlp"),
+        variant("forward + MLP", training, "paper-mlp"),
     ]
 
 

@@ -9,7 +9,6 @@ import numpy as np
 from pdflow.bench.cases import Case, Cell, Options, Points, percent, thousands
 from pdflow.bench.tables.table import Table
 from pdflow.errors import PdflowError
-from pdflow.geometry.farthest import farthest_point_sampling
 from pdflow.io import read
 from pdflow.noise.models import add_noise
 
@@ -41,6 +40,8 @@ def _cell(
     options: Options, folder: Path, shapes: tuple[str, ...], points: int, level: float
 ) -> Cell:
     def load(shape: str) -> Case:
+        from pdflow.geometry.farthest import farthest_point_sampling
+
         clean = read(folder / f"{shape}.xyz").points
         normals = _normals(folder / f"{shape}.normal", len(clean))
         if len(clean) > points:
