@@ -61,14 +61,14 @@ class PatchPool:
             )
         size = min(SURROUNDINGS * patch_points, fewest)
         device = generator.device
-        parts = []
-        for cloud in clouds:
+        surroundings = torch.empty(len(clouds), seeds, size, 3, device=device)
+        for cloud, filled in zip(clouds, surroundings, strict=True):
             points = torch.from_numpy(cloud).float().to(device)
             picks = torch.randint(len(points), (seeds,), generator=generator, device=device)
-            for some in picks.split(256):
+            for some, part in zip(picks.split(256), filled.split(256), strict=True):
                 distances = torch.cdist(points[some], points)
-                parts.append(points[distances.topk(size, largest=False).indices])
-        return PatchPool(torch.cat(parts), patch_points)
+                part.copy_(points[distances.topk(size, largest=False).indices])
+        return PatchPool(surroundings.flatten(0, 1), patch_points)
 
     def sample(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,15 +31,16 @@ class RunLog:
         else:
             self._board = SummaryWriter(str(folder))
 
-    def __call__(self, line: dict[str, Any]) -> None:
-        """Keep one line: "step", where the run stands, and figures by name."""
+    def __call__(self, line: dict[str, float]) -> None:
+        """Keep one line: "step", where the run stands, and figures by name; NaN becomes null."""
+        known = {name: value if math.isfinite(value) else None for name, value in line.items()}
         with self._path.open("a") as file:
-            file.write(json.dumps(line) + "\n")
+            file.write(json.dumps(known) + "\n")
         if self._board is None:
             return
         group = "validation" if "validation" in line else "train"
         for name, value in line.items():
-            if name not in _PLACE and isinstance(value, int | float):
+            if name not in _PLACE:
                 self._board.add_scalar(f"{group}/{name}", value, line["step"])
 
     def close(self) -> None:

@@ -62,8 +62,7 @@ class Trainer:
         self.model = model.to(device).train()
         self.parameters: list[Tensor] = list(self.model.parameters())
         self.running = [b for b in self.model.buffers() if b.is_floating_point()]
-        if init is None:
-            self._initialise_norms()
+        self._initialise_norms()
         self.mean_model = deepcopy(self.model).requires_grad_(False).eval()
         self.averages: list[Tensor] = list(self.mean_model.parameters())
 
@@ -121,6 +120,9 @@ class Trainer:
         if anneal and minutes == inf:
             raise PdflowError("A schedule cannot end with the minutes without a number of them.")
         clock, limit, earlier = Clock(self.device), 60 * minutes, self.seconds
+        over = (self.share if anneal else self._share_of_steps()) >= 1
+        if over:
+            return
         with matmul_precision(self.recipe.optim.precision):
             run = (
                 captured(self.step, self.tensors(), self.device)
@@ -129,7 +131,6 @@ class Trainer:
             )
             begun = seconds = clock.seconds()
             first_step, first_share = self.step_count, self.share
-            over = (self.share if anneal else self._share_of_steps()) >= 1
             while not over:
                 self.rate.fill_(self.schedule.rate(self.step_count, self.share))
                 run()
@@ -167,7 +168,7 @@ class Trainer:
 
     @torch.no_grad()
     def _initialise_norms(self) -> None:
-        """Activation norms learn from the first batch, which no process has only a part of."""
+        """Fresh activation norms learn from a batch, which no process has only a part of."""
         noisy = self._draw().noisy
         eps = PDFlow.sample_eps(self.model, noisy)
         with matmul_precision(self.recipe.optim.precision):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from math import inf
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import torch
 
@@ -38,7 +37,7 @@ def train(
     folder: Path,
     device: str,
     *,
-    minutes: float = inf,
+    minutes: float = math.inf,
     anneal: bool = False,
     init: str | Path | None = None,
     say: Say = print,
@@ -54,7 +53,7 @@ def train(
 
     Ctrl-C and SIGTERM end the run after the current step; everything is saved as at its end.
     """
-    _check_device(device)
+    _use_device(device)
     workers = Workers.join(device)
     kept, held = shapes.split(recipe.data.holdout)
     generator = torch.Generator(device).manual_seed(recipe.optim.seed)
@@ -75,9 +74,11 @@ def train(
     return trainer
 
 
-def _check_device(device: str) -> None:
+def _use_device(device: str) -> None:
     try:
         torch.zeros(1, device=device)
+        if torch.device(device).index is not None:
+            torch.cuda.set_device(device)
     except (RuntimeError, AssertionError) as error:
         first = str(error).splitlines()[0]
         raise PdflowError(f"Device {device!r} cannot be used ({first}).") from error
@@ -95,12 +96,12 @@ class _Book:
             say(f"going on at step {trainer.step_count}")
         self._saved = time.monotonic()
 
-    def note(self, line: dict[str, Any]) -> None:
+    def note(self, line: dict[str, float]) -> None:
         """Log a line; after a validation draw its picture; now and then save."""
         self._log(line)
         self._say(describe(line))
         trainer = self._trainer
-        if "validation" in line and trainer.validation:
+        if trainer.validation and math.isfinite(line.get("validation", math.nan)):
             trainer.validation.draw(trainer.averaged(), self._folder / PICTURE)
         if time.monotonic() - self._saved > SAVE_EVERY:
             self._write()
@@ -122,7 +123,7 @@ class _Book:
         self._saved = time.monotonic()
 
 
-def describe(line: dict[str, Any]) -> str:
+def describe(line: dict[str, float]) -> str:
     """A line of the log for people."""
     start = f"step {line['step']:>7}"
     if "validation" in line:
