@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from pdflow.kernels.affine import affine
+
 FILTERS = ("fbm", "lbm", "lcc")
 INITS = ("paper", "authors")
 
@@ -82,8 +84,8 @@ class LatentCodeConsistency(Filter):
             nn.init.orthogonal_(self.weight)
 
     def forward(self, latent: Tensor) -> Tensor:
-        """W z for every point."""
-        return latent @ self.weight.T
+        """W z for every point, in float32: coordinates are in the code."""
+        return affine(latent, self.weight.T, self.weight.new_zeros(len(self.weight)))
 
     def loss(self, filtered: Tensor, clean: Tensor | None = None) -> Tensor:
         """Mean squared difference to the latent code of the clean points."""
