@@ -6,16 +6,19 @@ import torch
 from pdflow.kernels.affine import affine, affine_torch
 
 
+@pytest.mark.parametrize("relu", [False, True], ids=["affine", "relu"])
 @pytest.mark.parametrize(("inputs", "outputs"), [(3, 3), (35, 35), (20, 64)])
-def test_values_and_gradients_equal_the_twin(device: str, inputs: int, outputs: int) -> None:
+def test_values_and_gradients_equal_the_twin(
+    device: str, inputs: int, outputs: int, relu: bool
+) -> None:
     from pdflow.kernels.affine_triton import Affine
 
     generator = torch.Generator().manual_seed(inputs)
     shapes = [(2, 41, inputs), (inputs, outputs), (outputs,)]
     leaves = [torch.randn(s, generator=generator).to(device).requires_grad_() for s in shapes]
-    found = Affine.apply(*leaves, "ieee")
+    found = Affine.apply(*leaves, relu, "ieee")
     double = [leaf.detach().double().requires_grad_() for leaf in leaves]
-    expected = affine_torch(*double)
+    expected = affine_torch(*double, relu)
     assert (found - expected).abs().max() < 1e-6 * expected.abs().max()
     dy = torch.randn(found.shape, generator=generator).to(device)
     gradients = torch.autograd.grad(found, leaves, dy)

@@ -16,6 +16,7 @@ from torch.nn.functional import elu, logsigmoid
 
 from pdflow.flow.bijection import Bijection, Chain, Sigmoid
 from pdflow.flow.units import EdgeUnit, GroupedLinear
+from pdflow.kernels.affine import affine
 from pdflow.kernels.grouped import grouped_product
 
 CONDITIONS = ("absolute", "edge", "graph")
@@ -93,10 +94,13 @@ class GraphCondition(nn.Module):
 
     def forward(self, points: Tensor, neighbours: Tensor) -> Tensor:
         """Features (B, N, F)."""
-        known = points
+        found: list[Tensor] = []
         for unit in self.units:
-            known = torch.cat([known, torch.relu(unit(known, neighbours)[0])], -1)
-        result: Tensor = self.last(torch.relu(known))
+            assert isinstance(unit, EdgeUnit)
+            pooled = unit.pool(torch.cat([points, *found], -1), neighbours)[0]
+            weight, bias = unit.third.layer
+            found.append(affine(pooled, weight[0], bias[0], relu=True))
+        result: Tensor = self.last(torch.cat([torch.relu(points), *found], -1))
         return result
 
 

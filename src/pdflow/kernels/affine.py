@@ -1,4 +1,4 @@
-"""One affine map of the channels of all points: permutation layer and actnorm of a block."""
+"""One affine map of the channels of all points, as in permutation layers and actnorms."""
 
 from __future__ import annotations
 
@@ -10,22 +10,24 @@ from pdflow.kernels import default_precision, runs_triton
 _FUSED_CHANNELS = 64
 
 
-def affine(x: Tensor, matrix: Tensor, bias: Tensor) -> Tensor:
-    """x A + b for x (B, N, C), A (C, D) and b (D,) -> (B, N, D), to fp32 on any device.
+def affine(x: Tensor, matrix: Tensor, bias: Tensor, *, relu: bool = False) -> Tensor:
+    """x A + b, or relu(x A + b), for x (B, N, C), A (C, D) and b (D,) -> (B, N, D).
 
-    On a GPU that may round products, gradients are rounded to tf32.
+    x may be bf16 where the fused kernels run; all else keeps fp32. Where a GPU may round products,
+    gradients are rounded to tf32.
     """
-    fused = x.dtype == torch.float32 and max(matrix.shape) <= _FUSED_CHANNELS
-    if fused and runs_triton(x) and default_precision(x.dtype) != "ieee":
+    fused = matrix.dtype == torch.float32 and max(matrix.shape) <= _FUSED_CHANNELS
+    if fused and runs_triton(x) and default_precision(matrix.dtype) != "ieee":
         from pdflow.kernels.affine_triton import Affine
 
         result: Tensor = Affine.apply(
-            x.contiguous(), matrix.contiguous(), bias.contiguous(), "tf32"
+            x.contiguous(), matrix.contiguous(), bias.contiguous(), relu, "tf32"
         )  # type: ignore[no-untyped-call]
         return result
-    return affine_torch(x, matrix, bias)
+    return affine_torch(x.to(matrix.dtype), matrix, bias, relu)
 
 
-def affine_torch(x: Tensor, matrix: Tensor, bias: Tensor) -> Tensor:
+def affine_torch(x: Tensor, matrix: Tensor, bias: Tensor, relu: bool = False) -> Tensor:
     """`affine` in plain torch, for any device and type."""
-    return x @ matrix + bias
+    y = x @ matrix + bias
+    return torch.relu(y) if relu else y

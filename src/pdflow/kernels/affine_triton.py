@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
-"""y = x A + b for the channels of every point on CUDA, with all gradients in one kernel.
+"""x A + b, or relu(x A + b), for every point on CUDA, with all gradients in one kernel.
 
 The forward product keeps fp32: with tf32 operands it is done in three parts, since it mixes
 coordinates.
@@ -19,7 +19,7 @@ from pdflow.kernels.launch_triton import multiprocessors, sum_partials
 def forward_kernel(
     x_ptr, matrix_ptr, bias_ptr, y_ptr, rows,
     IN: tl.constexpr, OUT: tl.constexpr, PADDED_IN: tl.constexpr, PADDED_OUT: tl.constexpr,
-    TILE: tl.constexpr, INPUT_PRECISION: tl.constexpr,
+    RELU: tl.constexpr, TILE: tl.constexpr, INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
     """TILE points."""
     row = tl.program_id(0) * TILE + tl.arange(0, TILE)[:, None]
@@ -30,7 +30,7 @@ def forward_kernel(
         x_ptr + row * IN + in_column[None, :],
         mask=(row < rows) & (in_column < IN)[None, :],
         other=0.0,
-    )
+    ).to(tl.float32)
     matrix = tl.load(
         matrix_ptr + in_column[:, None] * OUT + out_column,
         mask=(in_column < IN)[:, None] & is_out,
@@ -38,14 +38,16 @@ def forward_kernel(
     )
     bias = tl.load(bias_ptr + out_column, mask=is_out, other=0.0)
     y = tl.dot(x, matrix, input_precision=INPUT_PRECISION) + bias
+    if RELU:
+        y = tl.maximum(y, 0.0)
     tl.store(y_ptr + row * OUT + out_column, y, mask=(row < rows) & is_out)
 
 
 @triton.jit
 def backward_kernel(
-    x_ptr, matrix_ptr, dy_ptr, dx_ptr, sums_ptr, rows, out_width,
+    x_ptr, matrix_ptr, y_ptr, dy_ptr, dx_ptr, sums_ptr, rows, out_width,
     IN: tl.constexpr, OUT: tl.constexpr, PADDED_IN: tl.constexpr, PADDED_OUT: tl.constexpr,
-    TILE: tl.constexpr, INPUT_PRECISION: tl.constexpr,
+    RELU: tl.constexpr, TILE: tl.constexpr, INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Every num_programs-th tile; dA and db leave as one sum per program."""
     in_column = tl.arange(0, PADDED_IN)
@@ -63,10 +65,12 @@ def backward_kernel(
         row = tile * TILE + tl.arange(0, TILE)[:, None]
         inside = row < rows
         x_at = row * IN + in_column[None, :]
-        x = tl.load(x_ptr + x_at, mask=inside & is_in[None, :], other=0.0)
-        dy = tl.load(
-            dy_ptr + row * OUT + out_column[None, :], mask=inside & is_out[None, :], other=0.0
-        )
+        x = tl.load(x_ptr + x_at, mask=inside & is_in[None, :], other=0.0).to(tl.float32)
+        y_at = row * OUT + out_column[None, :]
+        is_y = inside & is_out[None, :]
+        dy = tl.load(dy_ptr + y_at, mask=is_y, other=0.0)
+        if RELU:
+            dy = tl.where(tl.load(y_ptr + y_at, mask=is_y, other=0.0) > 0, dy, 0.0)
         dbias += tl.sum(dy, 0)
         dmatrix = tl.dot(tl.trans(x), dy, dmatrix, input_precision=INPUT_PRECISION)
         dx = tl.dot(dy, transposed, input_precision=INPUT_PRECISION)
@@ -81,27 +85,34 @@ class Affine(torch.autograd.Function):
     """`pdflow.kernels.affine.affine` with its fused backward."""
 
     @staticmethod
-    def forward(ctx, x, matrix, bias, precision):
+    def forward(ctx, x, matrix, bias, relu, precision):
         """y (B, N, D) for contiguous x (B, N, C), matrix (C, D) and bias (D,)."""
-        ctx.save_for_backward(x, matrix)
+        y = forward(x, matrix, bias, relu, precision)
+        ctx.save_for_backward(x, matrix, y if relu else None)
         ctx.precision = precision
-        return forward(x, matrix, bias, precision)
+        return y
 
     @staticmethod
     def backward(ctx, dy):
         """Gradients of x, matrix and bias."""
-        x, matrix = ctx.saved_tensors
-        return *backward(x, matrix, dy.contiguous(), ctx.precision), None
+        x, matrix, y = ctx.saved_tensors
+        return *backward(x, matrix, y, dy.contiguous(), ctx.precision), None, None
 
 
 def forward(
-    x: Tensor, matrix: Tensor, bias: Tensor, precision: str, tile: int = 128, warps: int = 8
+    x: Tensor,
+    matrix: Tensor,
+    bias: Tensor,
+    relu: bool,
+    precision: str,
+    tile: int = 128,
+    warps: int = 8,
 ) -> Tensor:
     """Launch the forward kernel."""
     rows = x.shape[0] * x.shape[1]
-    y = x.new_empty(*x.shape[:2], matrix.shape[1])
+    y = matrix.new_empty(*x.shape[:2], matrix.shape[1])
     forward_kernel[(triton.cdiv(rows, tile),)](
-        x, matrix, bias, y, rows, **_sizes(matrix), TILE=tile,
+        x, matrix, bias, y, rows, **_sizes(matrix), RELU=relu, TILE=tile,
         INPUT_PRECISION="ieee" if precision == "ieee" else "tf32x3", num_warps=warps,
     )  # fmt: skip
     return y
@@ -110,21 +121,25 @@ def forward(
 def backward(
     x: Tensor,
     matrix: Tensor,
+    y: Tensor | None,
     dy: Tensor,
     precision: str,
     tile: int = 64,
     warps: int = 8,
     waves: int = 2,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Launch the backward kernel: gradients of x, matrix and bias."""
+    """Launch the backward kernel: gradients of x, matrix and bias.
+
+    y  what came out of the relu, where there is one
+    """
     rows = x.shape[0] * x.shape[1]
     inputs, outputs = matrix.shape
     programs = min(triton.cdiv(rows, tile), waves * multiprocessors(x.device))
     dx = torch.empty_like(x)
-    sums = x.new_empty(programs, (inputs + 1) * outputs)
+    sums = matrix.new_empty(programs, (inputs + 1) * outputs)
     backward_kernel[(programs,)](
-        x, matrix, dy, dx, sums, rows, outputs, **_sizes(matrix), TILE=tile,
-        INPUT_PRECISION="ieee" if precision == "ieee" else "tf32", num_warps=warps,
+        x, matrix, y, dy, dx, sums, rows, outputs, **_sizes(matrix), RELU=y is not None,
+        TILE=tile, INPUT_PRECISION="ieee" if precision == "ieee" else "tf32", num_warps=warps,
     )  # fmt: skip
     total = sum_partials(sums)
     return dx, total[: inputs * outputs].view(inputs, outputs), total[inputs * outputs :]

@@ -38,9 +38,9 @@ def couple(
     total      (B, N) log-determinant terms of what came before
     inverse    y = [h1, h2 exp(s) + b]
     flip_in    x has its channels turned around; flip_out turns those of y around
-    precision  of products in the fused kernels; by default that of
-               `torch.set_float32_matmul_precision`. All else is fp32. For "ieee" products plain
-               torch is as fast.
+    precision  of products; by default that of `torch.set_float32_matmul_precision`. The fused
+               kernels round to tf32 unless "ieee" is asked for, where plain torch is as fast;
+               all else is fp32.
     returns    y (B, N, C), and total plus the terms (B, N) of this coupling: `total` itself where
                there is no scale
     """
@@ -56,7 +56,7 @@ def couple(
             None if features is None else features.contiguous(),
             factor,
             shape,
-            precision,
+            "tf32",
             *(tensor.contiguous() for layer in layers for tensor in layer),
         )  # type: ignore[no-untyped-call]
         return y, total if terms is None else terms

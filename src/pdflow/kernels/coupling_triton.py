@@ -383,7 +383,7 @@ def backward(
     factor: float,
     shape: Shape,
     precision: str,
-    tile: int = 128,
+    tile: int = 64,
     warps: int = 8,
     waves: int = 1,
 ) -> tuple[Tensor, Tensor | None, list[Tensor]]:
