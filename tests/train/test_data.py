@@ -22,6 +22,16 @@ def test_rotations_are_rotations() -> None:
     assert torch.allclose(torch.linalg.det(r), torch.ones(10), atol=1e-5)
 
 
+def test_rotations_are_spread_evenly() -> None:
+    """Every entry has mean 0 and variance 1/3, and the trace has mean 0 and variance 1."""
+    r = random_rotations(20_000, torch.device("cpu"), torch.Generator().manual_seed(0))
+    assert r.mean(0).abs().max() < 0.02
+    assert (r.square().mean(0) - 1 / 3).abs().max() < 0.02
+    trace = r.diagonal(dim1=1, dim2=2).sum(1)
+    assert abs(float(trace.mean())) < 0.03
+    assert float(trace.var()) == pytest.approx(1, abs=0.03)
+
+
 def test_coordinates_keep_float32_whatever_products_are_rounded_to(pool: PatchPool) -> None:
     batch = pool.sample(4, (0.0, 0.0), generator=torch.Generator().manual_seed(0))
     radii = batch.clean.norm(dim=-1)

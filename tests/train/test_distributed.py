@@ -74,6 +74,7 @@ def test_two_processes_equal_one(tmp_path: Path, sphere: np.ndarray) -> None:
     environment = {
         **os.environ,
         "PYTHONPATH": str(Path(pdflow.__file__).parents[1]),
+        "TORCHELASTIC_RUN_ID": "as torchrun does",
         "WORLD_SIZE": "2",
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),

@@ -135,12 +135,8 @@ def _uniform(
 def random_rotations(
     count: int, device: torch.device, generator: torch.Generator | None = None
 ) -> Tensor:
-    """Uniform rotations (count, 3, 3), from random unit quaternions."""
-    quaternions = torch.randn(count, 4, generator=generator, device=device)
-    w, x, y, z = normalize(quaternions, dim=1).unbind(1)
-    rows = [
-        [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
-        [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
-        [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
-    ]
-    return torch.stack([torch.stack(row, -1) for row in rows], -2)
+    """Uniform rotations (count, 3, 3): a random direction, a random one across, and the third."""
+    drawn = torch.randn(2, count, 3, generator=generator, device=device)
+    first = normalize(drawn[0], dim=1)
+    second = normalize(torch.linalg.cross(first, drawn[1]), dim=1)
+    return torch.stack([first, second, torch.linalg.cross(first, second)], 1)

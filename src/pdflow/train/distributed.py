@@ -28,17 +28,16 @@ class Workers:
     @staticmethod
     def join(device: str) -> Workers:
         """Join the processes that `torchrun` has started; alone where it has not."""
-        count = int(os.environ.get("WORLD_SIZE", "1"))
-        if count == 1:
+        if not dist.is_torchelastic_launched():
             return Workers()
         if device.startswith("cuda"):
             torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
         dist.init_process_group("nccl" if device.startswith("cuda") else "gloo")
-        return Workers(dist.get_rank(), count)
+        return Workers(dist.get_rank(), dist.get_world_size())
 
     def leave(self) -> None:
         """Let the others go."""
-        if self.count > 1:
+        if dist.is_initialized():
             dist.destroy_process_group()
 
     @property
