@@ -28,7 +28,7 @@ class Workers:
     @staticmethod
     def join(device: str) -> Workers:
         """Join the processes that `torchrun` has started; alone where it has not."""
-        if not dist.is_torchelastic_launched():
+        if not (dist.is_available() and dist.is_torchelastic_launched()):
             return Workers()
         if device.startswith("cuda"):
             torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
@@ -37,7 +37,7 @@ class Workers:
 
     def leave(self) -> None:
         """Let the others go."""
-        if dist.is_initialized():
+        if dist.is_available() and dist.is_initialized():
             dist.destroy_process_group()
 
     @property
