@@ -130,3 +130,12 @@ def test_morton_keys_do_not_depend_on_place_and_scale() -> None:
     order = np.argsort(morton_keys(points))
     assert (np.argsort(morton_keys(8 * points + 16)) == order).mean() > 0.97
     assert morton_keys(np.zeros((3, 3))).tolist() == [0, 0, 0]
+
+
+def test_cutting_is_gathering_and_mapping_and_can_be_undone() -> None:
+    points = np.random.default_rng(2).normal(size=(3000, 3))
+    patches = cover(points, 64, 3.0)
+    frames = patch_frames(points, patches, unit_sphere(points), (0.2, 0.4), 64, False)
+    cut = frames.cut(points, patches.rows)
+    assert np.array_equal(cut, frames.apply(points[patches.rows]))
+    np.testing.assert_allclose(frames.undo(cut), points[patches.rows], atol=1e-12)

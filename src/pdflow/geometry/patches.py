@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from pdflow.geometry.arrays import FloatArray, IntArray
+from pdflow.geometry.bvh import run_in_threads
 from pdflow.geometry.farthest import farthest_point_sampling
 from pdflow.geometry.frame import Frame
 from pdflow.geometry.neighbors import NeighborSearch
+
+_PATCHES_IN_CACHE = 16
 
 
 @dataclass(frozen=True)
@@ -88,11 +92,35 @@ class PatchFrames:
 
     def apply(self, points: FloatArray) -> FloatArray:
         """Patches (P, N, 3) of the cloud's frame in the network's."""
-        return (points - self.origin[:, None]) / self.scale[:, None, None] + self.offset[:, None]
+        return self._by_parts(lambda part: self[part]._into(points[part]), points.shape)
+
+    def cut(self, points: FloatArray, rows: IntArray) -> FloatArray:
+        """Patches (P, N, 3) in the network's frame, made of these rows (P, N) of a cloud (M, 3)."""
+        return self._by_parts(lambda part: self[part]._into(points[rows[part]]), (*rows.shape, 3))
 
     def undo(self, points: FloatArray) -> FloatArray:
         """Patches (P, N, 3) of the network's frame in the cloud's."""
+        return self._by_parts(lambda part: self[part]._out_of(points[part]), points.shape)
+
+    def _into(self, points: FloatArray) -> FloatArray:
+        return (points - self.origin[:, None]) / self.scale[:, None, None] + self.offset[:, None]
+
+    def _out_of(self, points: FloatArray) -> FloatArray:
         return (points - self.offset[:, None]) * self.scale[:, None, None] + self.origin[:, None]
+
+    def _by_parts(
+        self, function: Callable[[slice], FloatArray], shape: tuple[int, ...]
+    ) -> FloatArray:
+        """What `function` makes of all patches, a few at a time, which stay in the cache."""
+        result = np.empty(shape)
+
+        def fill(start: int, stop: int) -> None:
+            for first in range(start, stop, _PATCHES_IN_CACHE):
+                part = slice(first, min(first + _PATCHES_IN_CACHE, stop))
+                result[part] = function(part)
+
+        run_in_threads(fill, len(result), grain=_PATCHES_IN_CACHE)
+        return result
 
     def __getitem__(self, part: slice) -> PatchFrames:
         return PatchFrames(self.origin[part], self.scale[part], self.offset[part])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from pdflow.geometry.arrays import FloatArray
+from pdflow.geometry.arrays import FloatArray, IntArray
+from pdflow.geometry.bvh import run_in_threads
+from pdflow.geometry.compiled import compiled
 from pdflow.geometry.farthest import farthest_point_sampling
 from pdflow.geometry.neighbors import knn
 from pdflow.geometry.patches import Patches
@@ -25,13 +27,24 @@ def blend(count: int, patches: Patches, moved: FloatArray, sharpness: float) -> 
     sharpness  weights are exp(-sharpness d^2 / r^2) at distance d from the seed of a patch of
                radius r: a point counts most where it is central and its neighbourhood whole
     """
-    weights = _weights(patches, sharpness).ravel()
-    rows = patches.rows.ravel()
-    total = np.bincount(rows, weights, count)
-    channels = [
-        np.bincount(rows, weights * channel, count) / total for channel in moved.reshape(-1, 3).T
-    ]
-    return np.stack(channels, axis=1)
+    return _blend(count, patches.rows, _weights(patches, sharpness), moved)
+
+
+@compiled
+def _blend(count: int, rows: IntArray, weights: FloatArray, moved: FloatArray) -> FloatArray:
+    """Weighted means (M, 3), each summed in the order of the patches, in one pass over them.
+
+    The sum of the weights lies beside those of the coordinates: points come in any order, and
+    each costs one look into memory.
+    """
+    sums = np.zeros((count, 4))
+    for patch in range(len(rows)):
+        for place in range(rows.shape[1]):
+            point, weight = sums[rows[patch, place]], weights[patch, place]
+            for axis in range(3):
+                point[axis] += weight * moved[patch, place, axis]
+            point[3] += weight
+    return sums[:, :3] / sums[:, 3:]
 
 
 def resample(
@@ -64,5 +77,12 @@ def resample(
 
 def _weights(patches: Patches, sharpness: float) -> FloatArray:
     """(P, N): how much each patch counts for each of its points."""
-    sq_radii = np.maximum(patches.sq_distances.max(axis=1, keepdims=True), np.finfo(float).tiny)
-    return np.asarray(np.exp(-sharpness * patches.sq_distances / sq_radii))
+    weights = np.empty_like(patches.sq_distances)
+
+    def fill(start: int, stop: int) -> None:
+        sq_distances = patches.sq_distances[start:stop]
+        sq_radii = np.maximum(sq_distances.max(axis=1, keepdims=True), np.finfo(float).tiny)
+        weights[start:stop] = np.exp(-sharpness * sq_distances / sq_radii)
+
+    run_in_threads(fill, len(weights), grain=16)
+    return weights

@@ -63,6 +63,12 @@ RADIUS_EXCESS = 2.0
 """Noise widens the bounding sphere by about this many standard deviations (1.2 to 2.8)."""
 
 
+_POINTS_PER_LAYER = 32_768
+"""Points that are sorted together: enough that a thread is worth its while."""
+
+_QUERIES_IN_CACHE = 128
+
+
 @dataclass(frozen=True)
 class NoiseEstimate:
     """What a cloud says about its noise.
@@ -171,13 +177,23 @@ def estimate_with(network: Network, points: ArrayLike, seed: int = 0) -> NoiseEs
 
 def _distinct(points: FloatArray) -> FloatArray:
     """The different ones of `points` (M, 3), in an order that does not depend on theirs."""
+    from pdflow.geometry.bvh import run_in_threads
+
     # Sorted along a direction with which no grid is aligned, equal points are neighbours.
     # (No matrix product: it may round equal rows differently.)
     height = points[:, 0] + 0.6180339887 * points[:, 1] + 0.4142135624 * points[:, 2]
-    order = np.argsort(height)
-    if (np.diff(height[order]) == 0).any():  # only then the slower stable sort may differ
-        order = np.argsort(height, kind="stable")
-    ordered = points[order]
+    some = np.sort(height[:: max(1, len(height) // 1024)])
+    layers = max(1, len(points) // _POINTS_PER_LAYER)
+    edges = [-np.inf, *some[np.arange(1, layers) * len(some) // layers], np.inf]
+    sorted_layers = [points] * layers
+
+    def sort_layers(start: int, stop: int) -> None:
+        for layer in range(start, stop):
+            rows = np.flatnonzero((height >= edges[layer]) & (height < edges[layer + 1]))
+            sorted_layers[layer] = points[rows[np.argsort(height[rows], kind="stable")]]
+
+    run_in_threads(sort_layers, layers, grain=1)
+    ordered = np.concatenate(sorted_layers)
     x, y, z = (ordered[1:] != ordered[:-1]).T
     new = np.concatenate([[True], x | y | z])
     return ordered if new.all() else ordered[new]
@@ -243,23 +259,28 @@ def describe(points: FloatArray, queries: FloatArray) -> Neighborhoods:
 
         standard deviation; kurtosis; size of the quadratic coefficients.
     """
+    from pdflow.geometry.bvh import run_in_threads
     from pdflow.geometry.neighbors import knn
 
     sq_distances, rows = knn(points, queries, min(SCALES[-1], len(points)))
     distances = np.sqrt(sq_distances)
     reach = distances[:, REACH_SCALE - 1]
-    chunks = []
-    for start in range(0, len(queries), 128):  # what fits into the cache
-        part = slice(start, start + 128)
-        unit = reach[part, None, None]
-        local = (points[rows[part]] - queries[part, None]) / unit
-        columns: list[FloatArray] = []
-        for scale in SCALES:
-            # A cloud smaller than a scale is all there is to describe.
-            size = min(scale, len(points))
-            columns.append(distances[part, size - 1] / reach[part])
-            columns += _describe_scale(local[:, :size], jet=scale >= SMALLEST_JET)
-        chunks.append(np.log(np.stack(columns, axis=1)))
+    chunks = [reach] * -(-len(queries) // _QUERIES_IN_CACHE)
+
+    def describe_chunks(start: int, stop: int) -> None:
+        for chunk in range(start, stop):
+            part = slice(chunk * _QUERIES_IN_CACHE, (chunk + 1) * _QUERIES_IN_CACHE)
+            unit = reach[part, None, None]
+            local = (points[rows[part]] - queries[part, None]) / unit
+            columns: list[FloatArray] = []
+            for scale in SCALES:
+                # A cloud smaller than a scale is all there is to describe.
+                size = min(scale, len(points))
+                columns.append(distances[part, size - 1] / reach[part])
+                columns += _describe_scale(local[:, :size], jet=scale >= SMALLEST_JET)
+            chunks[chunk] = np.log(np.stack(columns, axis=1))
+
+    run_in_threads(describe_chunks, len(chunks), grain=1)
     return Neighborhoods(np.concatenate(chunks), reach, distances[:, 1])
 
 
