@@ -1,0 +1,106 @@
+"""A million points through the whole pipeline on one GPU, by stage; and what precision costs.
+
+    python benchmarks/bench_gpu_denoise.py [--points 1000000] [--rounds 5] [--model NAME or FILE]
+
+One pass in `points` mode, from array to array. Start-up (imports, compilation, weights) is not
+counted: a small cloud goes through first. The second table compares the network in the precisions
+of its fused kernels with itself in float64, relative to the radius of a patch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import torch
+from bench_denoise import bumpy_sphere, stage_times
+from machine import commit, describe_machine
+
+from pdflow.cloud import PointCloud
+from pdflow.geometry.frame import unit_sphere
+from pdflow.geometry.patches import cover, patch_frames
+from pdflow.inference import GPU_BATCH, best_device
+from pdflow.model import PDFlow
+from pdflow.pipeline import DEFAULT_MODEL, Denoiser
+from pdflow.weights import load_model
+
+SEED = 0
+WARM_UP_POINTS = 100_000
+PRECISIONS = {"highest": "fp32", "high": "tf32", "medium": "bf16"}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--points", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--model", default=DEFAULT_MODEL, help="a weight file, or a shipped name")
+    given = parser.parse_args()
+    device = torch.device(best_device())
+    gpu = torch.cuda.get_device_name() if device.type == "cuda" else "no GPU"
+    print(f"{gpu}; {describe_machine()}")
+    print(f"torch {torch.__version__}, commit {commit()}, seed {SEED}, model {given.model}")
+    model = load_model(given.model, device)
+    cloud = bumpy_sphere(given.points)
+    for seed in (None, SEED):
+        time_stages(Denoiser(model, iterations=1, parts=1, seed=seed), cloud, given.rounds)
+    compare_precisions(model, cloud.points)
+
+
+def time_stages(run: Denoiser, cloud: PointCloud, rounds: int) -> None:
+    """Print the best of some rounds, by stage."""
+    run(bumpy_sphere(min(WARM_UP_POINTS, len(cloud))))
+    best, shares = np.inf, {}
+    for _ in range(rounds):
+        with stage_times() as spent:
+            seconds = seconds_of(lambda: run(cloud))
+        if seconds < best:
+            best, shares = seconds, {**spent, "the rest": seconds - sum(spent.values())}
+    eps = "eps = 0" if run.seed is None else "eps drawn"
+    print(f"\n{len(cloud)} points, one pass, {eps}: {best:.3f} s")
+    for stage, spent_there in shares.items():
+        print(f"    {stage:16} {spent_there:7.3f} s", flush=True)
+
+
+def compare_precisions(model: PDFlow, points: np.ndarray) -> None:
+    """Print the deviation from float64 and the rate of the network alone, for one batch."""
+    config = model.config
+    patches = cover(points, config.patch_points, 1.0)
+    sphere = unit_sphere(points)
+    frames = patch_frames(
+        points, patches, sphere, config.patch_radius, config.patch_points, config.centred
+    )
+    device = next(model.parameters()).device
+    rows = patches.rows[:GPU_BATCH]
+    batch = torch.from_numpy(frames[:GPU_BATCH].cut(points, rows)).to(device)
+    radius = (batch - batch[:, :1]).norm(dim=-1).amax()
+    before = torch.get_float32_matmul_precision()
+    with torch.inference_mode():
+        exact = model.double().denoise_patches(batch[:8])
+        model.float()
+        print(
+            f"\nthe network, {len(batch)} patches\n    precision   patches/s   deviation / radius"
+        )
+        for precision, name in PRECISIONS.items():
+            torch.set_float32_matmul_precision(precision)
+            result = model.denoise_patches(batch.float())
+            deviation = (result[: len(exact)].double() - exact).abs().max() / radius
+            run = partial(model.denoise_patches, batch.float())
+            seconds = min(seconds_of(lambda run=run: run().sum().item()) for _ in range(3))
+            print(f"    {name:9} {len(batch) / seconds:11.0f}   {deviation.item():.1e}")
+    torch.set_float32_matmul_precision(before)
+    if device.type == "cuda":
+        gib = torch.cuda.max_memory_allocated() / 2**30
+        print(f"memory at most: {gib:.2f} GiB")
+
+
+def seconds_of(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    main()
