@@ -10,7 +10,7 @@ from pdflow.bench.records import Store
 from pdflow.bench.tables import TABLES
 
 LEVELS = ("--levels", "0.02")
-SHORT = ("--steps", "1", "--patch-points", "64")
+SHORT = ("--steps", "1")
 CASES = {
     "puset": ("--methods", "pdflow,pdflow:resample:1,noisy,oracle", *LEVELS),
     "uniformity": ("--methods", "noisy,oracle", "--points", "30000", *LEVELS),
@@ -50,7 +50,7 @@ def test_table(name, bench, score_data, dmr_data, results):
     assert "\\begin{tabular}" in (results / f"{name}.tex").read_text()
     if table.variants is not None:
         assert "compared with each other only" in done.out
-        assert all("(1 steps)" in r.key.method for r in records if r.group == "ours")
+        assert all("(small, 1 steps)" in r.key.method for r in records if r.group == "ours")
 
 
 def test_oracle_lies_on_the_surface_and_noise_does_not(bench, score_data, tmp_path):
@@ -67,10 +67,10 @@ def test_without_a_mask_the_network_returns_its_input(bench, score_data, results
     done = bench("masked-dims", "--data", score_data, "-o", results, *CASES["masked-dims"])
     assert done.code == 0, done.err
     means = _means(results / "masked-dims.csv", "CD e-4")
-    assert means["D_m = 0 (1 steps)", "10K 2 %"] == pytest.approx(
+    assert means["D_m = 0 (small, 1 steps)", "10K 2 %"] == pytest.approx(
         means["noisy", "10K 2 %"], rel=1e-3
     )
-    assert means["D_m = 35 (1 steps)", "10K 2 %"] > 10 * means["noisy", "10K 2 %"]
+    assert means["D_m = 35 (small, 1 steps)", "10K 2 %"] > 10 * means["noisy", "10K 2 %"]
 
 
 def test_published_numbers_stand_beside_ours(bench, score_data, tmp_path):

@@ -102,7 +102,7 @@ class Options:
     shapes   how many shapes at most, or None: all
     heldout  measure held-out training shapes instead of the test shapes
     steps    training steps of ablations
-    patch_points  points of their patches
+    size     of their networks: "small" or "paper"
     device   cpu or cuda, or None: the best there is
     seed     of all noise that is drawn
     """
@@ -114,8 +114,8 @@ class Options:
     levels: tuple[float, ...] | None = None
     shapes: int | None = None
     heldout: bool = False
-    steps: int = 100
-    patch_points: int = 256
+    steps: int = 1000
+    size: str = "small"
     device: str | None = None
     seed: int = 0
 

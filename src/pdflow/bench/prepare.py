@@ -20,7 +20,7 @@ def variants_of(table: Table, options: Options) -> list[Variant]:
     """The networks that a table trains; with `--methods` the named ones."""
     if table.variants is None:
         return []
-    variants = table.variants(Training(options.steps, options.patch_points))
+    variants = table.variants(Training(options.steps, options.size))
     if options.methods is None:
         return variants
     known = {variant.name: variant for variant in variants}
@@ -56,5 +56,5 @@ def ready_methods(
 def _variant_method(variant: Variant, options: Options, device: str) -> Method:
     from pdflow.bench.ours import network_method
 
-    name = f"{variant.name} ({variant.recipe.optim.steps} steps)"
+    name = f"{variant.name} ({options.size}, {options.steps} steps)"
     return network_method(name, trained(variant, options.folder, device), "points", PASSES)

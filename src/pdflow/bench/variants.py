@@ -26,6 +26,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from pdflow.errors import PdflowError
 from pdflow.model import PDFlow
 from pdflow.train.data import PatchPool
 from pdflow.train.loop import Trainer
@@ -39,11 +40,35 @@ DIGEST_LENGTH = 12
 
 
 @dataclass(frozen=True)
+class Size:
+    """How large the networks of a table are.
+
+    hidden        D_h of all transformation units
+    neighbours    divisor of K in all EdgeUnits
+    patch_points  N
+    """
+
+    hidden: int
+    neighbours: int
+    patch_points: int
+
+
+SIZES = {"small": Size(24, 4, 128), "paper": Size(64, 1, 1024)}
+"""The paper's networks, and narrower ones that a CPU can train."""
+PAPER_POINTS = 1024
+"""Points of a patch that the recipes' weights of the loss are meant for."""
+
+
+@dataclass(frozen=True)
 class Training:
-    """How long every variant is trained: `steps` of BATCH patches with `patch_points` points."""
+    """How every variant is trained: `steps` of BATCH patches, networks of a `size` of SIZES."""
 
     steps: int
-    patch_points: int
+    size: str = "small"
+
+    def __post_init__(self) -> None:
+        if self.size not in SIZES:
+            raise PdflowError(f"There is no size {self.size!r}: choose {' or '.join(SIZES)}.")
 
 
 @dataclass(frozen=True)
@@ -79,7 +104,7 @@ def variant(
     with_loss  whether the filter's own loss counts
     model      changed settings of the network
     """
-    base, steps = load_recipe(recipe), training.steps
+    base, steps, size = load_recipe(recipe), training.steps, SIZES[training.size]
     optim = replace(
         base.optim,
         batch=BATCH,
@@ -88,11 +113,21 @@ def variant(
         schedule="cosine",
         ema=max(0.0, 1 - 20 / steps),
     )
-    weight = base.loss.denoise if with_loss else 0.0
-    loss = replace(base.loss, matching="paired", denoise=weight)
-    network = replace(
-        base.model, **{"filter_init": "authors", "patch_points": training.patch_points, **model}
+    fuller = PAPER_POINTS / size.patch_points  # both losses are sums over the points of a patch
+    loss = replace(
+        base.loss,
+        rec=base.loss.rec * fuller,
+        prior=base.loss.prior * fuller,
+        denoise=base.loss.denoise if with_loss else 0.0,
+        matching="paired",
     )
+    changes: dict[str, Any] = {
+        "filter_init": "authors",
+        "hidden": size.hidden,
+        "edge_neighbours": tuple(k // size.neighbours for k in base.model.edge_neighbours),
+        "patch_points": size.patch_points,
+    }
+    network = replace(base.model, **changes, **model)
     # Always of one name: the settings decide the weights, and equal ones are trained once.
     data = replace(base.data, noise=(noise,), cut="clean", seeds=SEEDS)
     return Variant(name, Recipe("ablation", network, data, loss, optim))

@@ -65,13 +65,13 @@ def run(
     ] = False,
     steps: Annotated[
         int, typer.Option("--steps", help="Training steps of ablations.", min=1, metavar="COUNT")
-    ] = 100,
-    patch_points: Annotated[
-        int,
+    ] = 1000,
+    size: Annotated[
+        str,
         typer.Option(
-            "--patch-points", help="Points of a patch in ablations.", min=32, metavar="COUNT"
+            "--size", help="Networks of ablations: small (for a CPU) or paper.", metavar="SIZE"
         ),
-    ] = 256,
+    ] = "small",
     device: Annotated[
         str | None,
         typer.Option("--device", help="cpu or cuda; default: the best there is.", metavar="DEVICE"),
@@ -108,7 +108,7 @@ def run(
         shapes=shapes,
         heldout=heldout,
         steps=steps,
-        patch_points=patch_points,
+        size=size,
         device=device,
         seed=seed,
     )
@@ -164,7 +164,7 @@ def _command(table: str, options: Options) -> str:
     }
     if table not in ("puset", "uniformity", "lidar", "noise-types", "dmrset"):
         given["--steps"] = str(options.steps)
-        given["--patch-points"] = str(options.patch_points)
+        given["--size"] = options.size
     for option, value in given.items():
         words += [option, value] if value else []
     return " ".join(words + (["--heldout"] if options.heldout else []))
