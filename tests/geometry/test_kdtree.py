@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from pdflow.geometry import kdtree
 from pdflow.geometry.kdtree import build_tree, leaf_range
 
 
@@ -45,3 +46,13 @@ def test_siblings_are_split_at_the_median_of_the_longest_side() -> None:
     tree = build_tree(points, 64)
     assert tree.high[1, 2] <= tree.low[1, 3]
     assert tree.low[1, 3] == np.sort(points[:, 1])[500]
+
+
+def test_threads_do_not_change_a_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = np.round(np.random.default_rng(2).normal(size=(5000, 3)), 1)
+    alone = build_tree(points, 16)
+    monkeypatch.setattr(kdtree, "_THREADED_POINTS", 16)
+    together = build_tree(points, 16)
+    assert alone.depth == together.depth
+    for one, other in zip(alone[1:], together[1:], strict=True):
+        assert np.array_equal(one, other)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pdflow.errors import PdflowError
+from pdflow.noise import estimate
 from pdflow.noise.estimate import (
     FLOOR,
     SCALES,
@@ -248,3 +249,13 @@ class TestDescription:
 def test_weighted_median_is_the_median_for_equal_weights() -> None:
     values = np.random.default_rng(0).random(101)
     assert weighted_median(values, np.full(101, 0.3)) == np.median(values)
+
+
+def test_points_are_sorted_in_layers_as_they_would_be_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    points = np.round(np.random.default_rng(5).normal(size=(4000, 3)), 1)
+    at_once = estimate._distinct(points)
+    monkeypatch.setattr(estimate, "_POINTS_PER_LAYER", 100)
+    assert np.array_equal(estimate._distinct(points), at_once)
+    assert len(at_once) == len(np.unique(points, axis=0))
