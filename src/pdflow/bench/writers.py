@@ -137,6 +137,11 @@ def _number(value: float) -> str:
     return f"{value:.2f}" if value >= 1 else f"{value:.3f}"
 
 
+def _range(values: list[float]) -> str:
+    low, high = min(values), max(values)
+    return f"{low:g}" if low == high else f"{low:g} to {high:g}"
+
+
 def _notes(grid: Grid) -> list[str]:
     """How the measured rows were made."""
     counts = sorted({count for row in grid.rows for count in row.shapes.values()})
@@ -152,11 +157,11 @@ def _notes(grid: Grid) -> list[str]:
         for row in grid.rows
         if row.remarks
     ]
+    loads: dict[str, list[float]] = {}
     for run in grid.runs:
-        notes.append(
-            f"`{run.command}`: seed {run.seed}, commit {run.commit}, {run.machine}, "
-            f"load {run.load:g} at the start."
-        )
+        told = f"`{run.command}`: seed {run.seed}, commit {run.commit}, {run.machine}"
+        loads.setdefault(told, []).append(run.load)
+    notes += [f"{told}, load {_range(found)} at the start." for told, found in loads.items()]
     if any(row.seconds for row in grid.rows):
         notes.append(
             f"{SECONDS}: time of all cores together, per shape, without loading; measured while "
