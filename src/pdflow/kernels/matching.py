@@ -38,13 +38,15 @@ _FUSED_POINTS = 4096
 
 @torch.no_grad()
 def approximate_matching(prediction: Tensor, target: Tensor) -> Tensor:
-    """A bijection whose sum of distances is within about 1 % of the least, Eq. (15).
+    """A bijection whose sum of distances is close to the least, Eq. (15).
 
     prediction, target  (B, N, 3)
     returns             (B, N) int64 rows of target; every row once
 
-    Where no bijection exists among the nearest targets (predictions that have collapsed), those
-    left over take the targets left over in the order of their rows.
+    The sum exceeds the least by 0.2 % (0.3 % at most) for patches of 1024 points with up to 3 %
+    noise, whose longest distance grows by 20 % at most. Where no bijection exists among the nearest
+    targets (predictions that have collapsed), those left over take the targets left over in the
+    order of their rows; for two independent Gaussian clouds that costs 3 % (6 % at most).
     """
     prediction, target = prediction.detach(), target.detach()
     count = 1 << (min(CANDIDATES, target.shape[1]).bit_length() - 1)
