@@ -114,7 +114,7 @@ class Options:
     levels: tuple[float, ...] | None = None
     shapes: int | None = None
     heldout: bool = False
-    steps: int = 1000
+    steps: int = 500
     size: str = "small"
     device: str | None = None
     seed: int = 0

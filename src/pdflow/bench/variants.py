@@ -41,22 +41,33 @@ DIGEST_LENGTH = 12
 
 @dataclass(frozen=True)
 class Size:
-    """How large the networks of a table are.
+    """How large the networks of a table are, and the patches that they see.
 
-    hidden        D_h of all transformation units
-    neighbours    divisor of K in all EdgeUnits
-    patch_points  N
+    network  changed settings
+    edges    divisor of K in all EdgeUnits
+    rec      weight of the reconstruction loss, prior: of the likelihood; both are sums over points
     """
 
-    hidden: int
-    neighbours: int
-    patch_points: int
+    network: dict[str, Any]
+    edges: int
+    rec: float
+    prior: float
 
 
-SIZES = {"small": Size(24, 4, 128), "paper": Size(64, 1, 1024)}
-"""The paper's networks, and narrower ones that a CPU can train."""
-PAPER_POINTS = 1024
-"""Points of a patch that the recipes' weights of the loss are meant for."""
+SIZES = {
+    "paper": Size({}, 1, 0.8, 1e-6),
+    "small": Size(
+        {"hidden": 24, "patch_points": 128, "centred": True, "patch_radius": (2.0, 2.0)},
+        4,
+        0.128,
+        8e-6,
+    ),
+}
+"""The paper's networks, and narrower ones that a CPU can train.
+
+The small ones see patches around the origin and of one radius: that takes hundreds of steps to the
+quality for which the paper's frame takes many thousands.
+"""
 
 
 @dataclass(frozen=True)
@@ -113,19 +124,17 @@ def variant(
         schedule="cosine",
         ema=max(0.0, 1 - 20 / steps),
     )
-    fuller = PAPER_POINTS / size.patch_points  # both losses are sums over the points of a patch
     loss = replace(
         base.loss,
-        rec=base.loss.rec * fuller,
-        prior=base.loss.prior * fuller,
+        rec=size.rec,
+        prior=size.prior,
         denoise=base.loss.denoise if with_loss else 0.0,
         matching="paired",
     )
     changes: dict[str, Any] = {
         "filter_init": "authors",
-        "hidden": size.hidden,
-        "edge_neighbours": tuple(k // size.neighbours for k in base.model.edge_neighbours),
-        "patch_points": size.patch_points,
+        "edge_neighbours": tuple(k // size.edges for k in base.model.edge_neighbours),
+        **size.network,
     }
     network = replace(base.model, **changes, **model)
     # Always of one name: the settings decide the weights, and equal ones are trained once.

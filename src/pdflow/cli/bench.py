@@ -65,7 +65,7 @@ def run(
     ] = False,
     steps: Annotated[
         int, typer.Option("--steps", help="Training steps of ablations.", min=1, metavar="COUNT")
-    ] = 1000,
+    ] = 500,
     size: Annotated[
         str,
         typer.Option(
