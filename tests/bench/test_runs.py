@@ -86,8 +86,8 @@ def test_the_newest_weights_of_a_method_count(tmp_path):
     store = Store(tmp_path / "puset.jsonl")
     run = Run("pdflow bench puset", "abc", "a machine", 0.5, 0)
     store.start(run)
-    for settings, cd in (("old", 3e-4), ("new", 2e-4)):
-        key = Key("10K", "1 %", "egg", "pdflow", settings, 0)
+    for settings, seed, cd in (("old", 0, 4e-4), ("new", 1, 3e-4), ("new", 0, 2e-4)):
+        key = Key("10K", "1 %", "egg", "pdflow", settings, seed)
         facts = {"weights": settings}
         store.add(Record(key, "ours", {"cd": cd}, 1.0, 1.0, "1x1", facts, run.key))
     grid = build_grid("puset", Store.open(store.path))

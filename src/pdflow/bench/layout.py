@@ -88,7 +88,11 @@ def column_label(column: str) -> str:
 def build_grid(table: str, store: Store) -> Grid:
     """The grid of all results of a table; of each method those of its newest settings count."""
     latest = store.latest()
-    records = [r for r in store.records.values() if latest[r.key.method] == r.key.settings]
+    records = [
+        record
+        for key, record in store.records.items()
+        if latest[key.method] == (key.settings, key.seed)
+    ]
     blocks = _blocks(records)
     methods = sorted(latest, key=lambda name: store.first_seen.index(name))
     rows = [_measured_row(name, [r for r in records if r.key.method == name]) for name in methods]

@@ -133,9 +133,9 @@ class Store:
         with self.path.open("a") as file:
             file.write(f"{line}\n")
 
-    def latest(self) -> dict[str, str]:
-        """Method -> settings of its last result: the newest weights or parameters."""
-        return {record.key.method: record.key.settings for record in self.records.values()}
+    def latest(self) -> dict[str, tuple[str, int]]:
+        """Method -> settings and seed of its last result: the newest weights or parameters."""
+        return {key.method: (key.settings, key.seed) for key in self.records}
 
 
 def _rounded(value: float, digits: int = DIGITS) -> float:

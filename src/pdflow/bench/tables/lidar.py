@@ -10,7 +10,7 @@ from pdflow.noise.lidar import simulate_lidar
 METRICS = ("cd", "p2m", "hd")
 LEVEL = 0.01
 BEAMS, AZIMUTHS = 36, 144
-"""Of each of six heads: about 10K returns from a shape of PUSet."""
+"""Of each of six heads: some 10K returns from a shape of PUSet."""
 
 
 def cells(options: Options) -> list[Cell]:
@@ -34,8 +34,8 @@ TABLE = Table(
     "lidar",
     "PUSet meshes under a simulated LiDAR",
     "supplement, table of simulated LiDAR noise",
-    "The scanner is `pdflow noise --kind lidar` (six heads, about 10K returns); the ground truth "
-    "is the same scan without errors. The paper's scanner settings are not published, so its rows "
-    "are no yardstick for ours.",
+    "The scanner is `pdflow noise --kind lidar` (six heads, 5K to 21K returns a shape); the "
+    "ground truth is the same scan without errors. The paper's scanner settings are not published, "
+    "so its rows are no yardstick for ours.",
     cells,
 )
