@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from pdflow.bench.layout import Grid, build_grid
@@ -31,6 +32,16 @@ their time.
 | peer | a | c | runs | further number |
 | --- | ---: | ---: | ---: | ---: |"""
 
+LATENT_FILE = "latent.json"
+"""What `pdflow latent ... --json` printed, where it was kept."""
+LATENT = """## Latent space
+
+The supplement's experiment, `pdflow latent ... --json`: a patch decoded from four codes. In the
+paper an offset of z_p shifts all points alike, and one of z_c moves every point in its own way.
+
+| code | moved by, in patch radii | share of it that is a common shift |
+| --- | ---: | ---: |"""
+
 
 def report_text(folder: Path) -> str:
     """The document of all tables in a folder."""
@@ -41,6 +52,8 @@ def report_text(folder: Path) -> str:
     parts = [INTRO, "## Do the paper's trends hold?"]
     parts.append("\n".join(judgement.line() for judgement in judge(grids)))
     parts += [markdown_text(TABLES[name], grid).rstrip() for name, grid in grids.items()]
+    if (folder / LATENT_FILE).exists():
+        parts.append(_latent(folder / LATENT_FILE))
     parts.append(_peers())
     if absent:
         parts.append(f"## Not measured yet\n\n{', '.join(absent)}.")
@@ -55,6 +68,17 @@ def measured_grids(folder: Path) -> dict[str, Grid]:
         if store.records:
             grids[name] = build_grid(name, store)
     return grids
+
+
+def _latent(path: Path) -> str:
+    try:
+        results = json.loads(path.read_text())
+        lines = [
+            f"| {each['code']} | {each['moved']:.3g} | {each['common']:.2f} |" for each in results
+        ]
+    except (ValueError, KeyError, TypeError) as error:
+        raise PdflowError(f"{path} is not what `pdflow latent --json` prints.") from error
+    return "\n".join([LATENT, *lines])
 
 
 def _peers() -> str:
