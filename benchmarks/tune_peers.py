@@ -42,12 +42,13 @@ START = Rule(spacings=3.0, noises=2.0)
 STRENGTHS = {
     "cgal-bilateral": (30.0, 10.0, 60.0, 90.0),
     "open3d-bilateral": (2.0, 1.0, 4.0),
+    "open3d-taubin": (10.0, 5.0, 20.0),
     "open3d-outliers": (2.0, 1.0, 3.0, 4.0),
 }
 """The further number of a peer; the first one is the start."""
 NO_NEIGHBOURHOOD = ("open3d-outliers",)
-SLOW = ("cgal-wlop",)
-"""Tuned on fewer cases and without repeats: a minute a cloud at 50K."""
+SLOW = ("cgal-wlop", "open3d-taubin")
+"""Tuned on fewer cases and without repeats: up to a minute a cloud at 50K."""
 
 
 def cases(data: Path, slow: bool) -> Iterator[tuple[str, Case]]:

@@ -34,8 +34,10 @@ def bilateral(points: Points, around: Neighbourhood, rule: Rule) -> Points:
 
 
 def taubin(points: Points, around: Neighbourhood, rule: Rule) -> Points:
-    """Taubin's smoothing without shrinkage on the graph of neighbours, with default weights."""
-    return _from_open3d(_to_open3d(points).smooth_taubin(iterations=1, knn=around.k))
+    """Taubin's smoothing without shrinkage on the graph of neighbours, with default weights;
+    `strength` is the number of its iterations."""
+    smooth = _to_open3d(points).smooth_taubin(iterations=round(rule.strength), knn=around.k)
+    return _from_open3d(smooth)
 
 
 def remove_outliers(points: Points, around: Neighbourhood, rule: Rule) -> Points:
