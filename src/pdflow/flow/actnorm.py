@@ -36,9 +36,14 @@ class ActNorm(Bijection):
         self.sigma.copy_(flat.std(0, correction=0).clamp_min(1e-6).log())
         self.initialised.fill_(True)
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether it is known, without a look at the device, that no batch will change it."""
+        return not self.training or not self._needs_check
+
     def awaits_batch(self) -> bool:
         """Whether the next batch must initialise the layer; looks at the device only once."""
-        if not self.training or not self._needs_check:
+        if self.is_settled:
             return False
         self._needs_check = False
         return not bool(self.initialised)

@@ -88,7 +88,8 @@ class InvertibleLinear(Bijection):
     def weight(self) -> Tensor:
         """The dense matrix (C, C): row order[i] of W is row i of L U."""
         lower, upper = self.factors()
-        return torch.empty_like(lower).index_copy(0, self.order, lower @ upper)
+        product = (lower.double() @ upper.double()).to(lower.dtype)  # fp32 might be rounded to tf32
+        return torch.empty_like(lower).index_copy(0, self.order, product)
 
     def inverse_weight(self) -> Tensor:
         """The inverse of the dense matrix (C, C), by two triangular solves."""

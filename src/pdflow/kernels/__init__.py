@@ -6,6 +6,8 @@ the fused kernels of the `*_triton` modules take its place; nothing of theirs is
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from typing import Literal
@@ -26,9 +28,25 @@ def default_precision(dtype: torch.dtype) -> Precision:
     return _TORCH_PRECISION[torch.get_float32_matmul_precision()]
 
 
+_fused_kernels_allowed = True
+
+
+@contextmanager
+def plain_torch() -> Iterator[None]:
+    """Run the twins in plain torch everywhere, to compare with or to look for a fault."""
+    global _fused_kernels_allowed
+    before, _fused_kernels_allowed = _fused_kernels_allowed, False
+    try:
+        yield
+    finally:
+        _fused_kernels_allowed = before
+
+
 def runs_triton(tensor: Tensor) -> bool:
     """Whether the Triton kernels can work on a tensor: fp32 or bf16, NVIDIA from Ampere on."""
-    if not tensor.is_cuda or tensor.dtype not in (torch.float32, torch.bfloat16):
+    if not _fused_kernels_allowed or not tensor.is_cuda:
+        return False
+    if tensor.dtype not in (torch.float32, torch.bfloat16):
         return False
     return _device_runs_triton(tensor.device.index)
 

@@ -16,7 +16,7 @@ from pdflow.kernels.launch_triton import multiprocessors, sum_partials
 
 
 @triton.jit
-def forward_kernel(
+def affine_forward_kernel(
     x_ptr, matrix_ptr, bias_ptr, y_ptr, rows,
     IN: tl.constexpr, OUT: tl.constexpr, PADDED_IN: tl.constexpr, PADDED_OUT: tl.constexpr,
     RELU: tl.constexpr, TILE: tl.constexpr, INPUT_PRECISION: tl.constexpr,
@@ -44,7 +44,7 @@ def forward_kernel(
 
 
 @triton.jit
-def backward_kernel(
+def affine_backward_kernel(
     x_ptr, matrix_ptr, y_ptr, dy_ptr, dx_ptr, sums_ptr, rows, out_width,
     IN: tl.constexpr, OUT: tl.constexpr, PADDED_IN: tl.constexpr, PADDED_OUT: tl.constexpr,
     RELU: tl.constexpr, TILE: tl.constexpr, INPUT_PRECISION: tl.constexpr,
@@ -111,7 +111,7 @@ def forward(
     """Launch the forward kernel."""
     rows = x.shape[0] * x.shape[1]
     y = matrix.new_empty(*x.shape[:2], matrix.shape[1])
-    forward_kernel[(triton.cdiv(rows, tile),)](
+    affine_forward_kernel[(triton.cdiv(rows, tile),)](
         x, matrix, bias, y, rows, **_sizes(matrix), RELU=relu, TILE=tile,
         INPUT_PRECISION="ieee" if precision == "ieee" else "tf32x3", num_warps=warps,
     )  # fmt: skip
@@ -137,7 +137,7 @@ def backward(
     programs = min(triton.cdiv(rows, tile), waves * multiprocessors(x.device))
     dx = torch.empty_like(x)
     sums = matrix.new_empty(programs, (inputs + 1) * outputs)
-    backward_kernel[(programs,)](
+    affine_backward_kernel[(programs,)](
         x, matrix, y, dy, dx, sums, rows, outputs, **_sizes(matrix), RELU=y is not None,
         TILE=tile, INPUT_PRECISION="ieee" if precision == "ieee" else "tf32", num_warps=warps,
     )  # fmt: skip

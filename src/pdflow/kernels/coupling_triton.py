@@ -76,7 +76,7 @@ def _columns(start, COUNT: tl.constexpr, C: tl.constexpr, FLIP: tl.constexpr):
 
 
 @triton.jit
-def forward_kernel(
+def couple_forward_kernel(
     x_ptr, features_ptr, total_ptr, w1_ptr, b1_ptr, w2_ptr, b2_ptr, w3_ptr, b3_ptr,
     w4_ptr, b4_ptr, y_ptr, terms_ptr, scale_ptr, rows, factor,
     C: tl.constexpr, KEPT: tl.constexpr, IN: tl.constexpr, OUT: tl.constexpr, H: tl.constexpr,
@@ -168,7 +168,7 @@ def _add_to(place, values, is_first, mask):
 
 
 @triton.jit
-def backward_kernel(
+def couple_backward_kernel(
     x_ptr, y_ptr, features_ptr, scale_ptr, dy_ptr, dterms_ptr,
     w1_ptr, b1_ptr, w2_ptr, b2_ptr, w3_ptr, b3_ptr, w4_ptr, dx_ptr, dfeatures_ptr, sums_ptr,
     rows, factor, width, moved_width,
@@ -364,7 +364,7 @@ def forward(
     scale = x.new_empty(rows, shape.channels - shape.kept) if keep_scale else None
     constants = shape.constants()
     width = layers[-2].shape[1]
-    forward_kernel[(triton.cdiv(rows, tile),)](
+    couple_forward_kernel[(triton.cdiv(rows, tile),)](
         x, features, total, *_four(layers), y, terms, scale, rows, factor,
         H=width, DEEP=features is None, HAS_TOTAL=total is not None, KEEP_SCALE=keep_scale,
         TILE=tile, num_warps=warps, **constants, **arithmetic(precision),
@@ -394,7 +394,7 @@ def backward(
     sums = x.new_empty(programs, numbers)
     dx = torch.empty_like(x)
     dfeatures = None if features is None else torch.empty_like(features)
-    backward_kernel[(programs,)](
+    couple_backward_kernel[(programs,)](
         x, y, features, scale, dy, dterms, *_four(layers)[:7], dx, dfeatures, sums, rows, factor,
         *layers[-2].shape[1:], H=layers[-2].shape[1], DEEP=features is None,
         HAS_TERMS=dterms is not None, SUMS=numbers,

@@ -28,7 +28,7 @@ def _split_weight(weight_ptr, row, inputs, column, H: tl.constexpr):
 
 
 @triton.jit
-def forward_kernel(
+def split_forward_kernel(
     x_ptr, weight_ptr, bias_ptr, centre_ptr, neighbour_ptr, rows, stride, inputs,
     H: tl.constexpr, BLOCK: tl.constexpr, BLOCKS: tl.constexpr, TILE: tl.constexpr,
     INPUT_PRECISION: tl.constexpr,
@@ -53,7 +53,7 @@ def forward_kernel(
 
 
 @triton.jit
-def backward_kernel(
+def split_backward_kernel(
     x_ptr, weight_ptr, dcentre_ptr, dneighbour_ptr, dx_ptr, sums_ptr, rows, stride, inputs, width,
     GROUPS: tl.constexpr, H: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr,
     INPUT_PRECISION: tl.constexpr,
@@ -122,7 +122,7 @@ def forward(
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
     centre, neighbour = (x.new_empty(groups, batch, points, width, dtype=dtype) for _ in range(2))
     block = _block(inputs)
-    forward_kernel[triton.cdiv(rows, tile), groups](
+    split_forward_kernel[triton.cdiv(rows, tile), groups](
         x, weight, bias, centre, neighbour, rows, stride, inputs, H=width, BLOCK=block,
         BLOCKS=triton.cdiv(inputs, block), TILE=tile, INPUT_PRECISION=_rounding(precision),
         num_warps=warps,
@@ -155,7 +155,7 @@ def backward(
     programs = min(triton.cdiv(rows, tile), programs)
     dx = torch.empty_like(x) if inputs == stride else torch.zeros_like(x)
     sums = x.new_empty(programs, groups * (3 * inputs + 1) * width)
-    backward_kernel[programs, blocks](
+    split_backward_kernel[programs, blocks](
         x, weight, dcentre, dneighbour, dx, sums, rows, stride, inputs, width, GROUPS=groups,
         H=width, BLOCK=block, TILE=tile, INPUT_PRECISION=_rounding(precision), num_warps=warps,
     )  # fmt: skip

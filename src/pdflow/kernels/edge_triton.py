@@ -39,8 +39,6 @@ class Launch:
     stages     of load pipelining
     registers  of one thread at most; None leaves it to the compiler
     waves      programs per multiprocessor, where programs loop over tiles
-    ahead      whether features of the next edge are loaded before this one is worked on; their
-               places always are
     """
 
     tile: int
@@ -48,7 +46,6 @@ class Launch:
     stages: int = 1
     registers: int | None = None
     waves: int = 2
-    ahead: bool = False
 
     def options(self) -> dict[str, int]:
         """Keyword arguments of the launch."""
@@ -131,12 +128,12 @@ def _where_chosen(choice, k, dout, DOT: tl.constexpr, NATIVE: tl.constexpr):
 
 
 @triton.jit
-def forward_kernel(
+def edge_forward_kernel(
     centre_ptr, neighbour_ptr, graph_ptr, weight_ptr, bias_ptr, out_ptr, choice_ptr, active_ptr,
     graph_patch_stride, graph_node_stride, points,
     K: tl.constexpr, H: tl.constexpr, TILE: tl.constexpr, DOT: tl.constexpr,
     INPUT_PRECISION: tl.constexpr, CHOICE: tl.constexpr, PACK: tl.constexpr, STAGES: tl.constexpr,
-    AHEAD: tl.constexpr, NATIVE: tl.constexpr,
+    NATIVE: tl.constexpr,
 ):  # fmt: skip
     """TILE nodes of one patch and group.
 
@@ -159,16 +156,13 @@ def forward_kernel(
     choice = tl.zeros((TILE, H), tl.int32)
     # What the next edge needs is under way while this one is worked on.
     other = tl.load(graph, mask=inside, other=0).to(tl.int32)
-    if AHEAD:
-        rows = tl.load(neighbour_ptr + base + (other[:, None] * H + column[None, :]))
-        other = tl.load(graph + (1 if K > 1 else 0), mask=inside, other=0).to(tl.int32)
+    next_rows = tl.load(neighbour_ptr + base + (other[:, None] * H + column[None, :]))
+    other = tl.load(graph + (1 if K > 1 else 0), mask=inside, other=0).to(tl.int32)
     for k in tl.range(0, K, num_stages=STAGES):
+        rows = next_rows
         next_rows = tl.load(neighbour_ptr + base + (other[:, None] * H + column[None, :]))
-        later = tl.minimum(k + 2 if AHEAD else k + 1, K - 1)
-        other = tl.load(graph + later, mask=inside, other=0).to(tl.int32)
-        hidden = _hidden(centre, rows if AHEAD else next_rows, DOT, NATIVE)
-        if AHEAD:
-            rows = next_rows
+        other = tl.load(graph + tl.minimum(k + 2, K - 1), mask=inside, other=0).to(tl.int32)
+        hidden = _hidden(centre, rows, DOT, NATIVE)
         product = tl.dot(hidden, weight, input_precision=INPUT_PRECISION)
         if PACK:
             best = tl.maximum(best, _tagged(product, k, NATIVE))
@@ -195,12 +189,12 @@ def forward_kernel(
 
 
 @triton.jit
-def backward_kernel(
+def edge_backward_kernel(
     centre_ptr, neighbour_ptr, graph_ptr, weight_ptr, choice_ptr, dout_ptr,
     active_ptr, dcentre_ptr, dneighbour_ptr, dweight_ptr, dbias_ptr,
     graph_patch_stride, graph_node_stride, patches, points,
     H: tl.constexpr, TILE: tl.constexpr, DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
-    SCATTER: tl.constexpr, STAGES: tl.constexpr, AHEAD: tl.constexpr,
+    SCATTER: tl.constexpr, STAGES: tl.constexpr,
     NATIVE: tl.constexpr,
 ):  # fmt: skip
     """Every num_programs-th tile of one group; dweight and dbias leave as one sum per program."""
@@ -220,44 +214,30 @@ def backward_kernel(
         here = row[:, None] * H + column[None, :]
         graph = graph_ptr + patch.to(tl.int64) * graph_patch_stride + row * graph_node_stride
 
-        active = tl.load(active_ptr + first + row, mask=inside, other=0)
-        steps = tl.max(_count_bits(active.to(tl.int64)), 0)
-        # What the next edge needs is under way while this one is worked on.
-        k = _lowest_bit(active)
-        other = tl.load(graph + k, mask=k >= 0, other=0).to(tl.int32)
-        active &= active - 1
-        next_k = _lowest_bit(active)
-        next_other = tl.load(graph + next_k, mask=next_k >= 0, other=0).to(tl.int32)
-        if AHEAD:
-            rows = tl.load(neighbour_ptr + base + (other[:, None] * H + column[None, :]))
-
         centre = tl.load(centre_ptr + base + here, mask=inside[:, None], other=0.0)
         choice = tl.load(choice_ptr + base + here, mask=inside[:, None], other=CLOSED).to(tl.int32)
         dout = tl.load(dout_ptr + base + here, mask=inside[:, None], other=0.0)
         dbias += tl.sum(tl.where(choice != CLOSED, dout.to(tl.float32), 0.0), 0)
+        active = tl.load(active_ptr + first + row, mask=inside, other=0)
         choice_operand = _as_operand(choice, DOT, NATIVE)
         dout = dout.to(DOT)
         dcentre = tl.zeros((TILE, H), tl.float32)
-        for _ in tl.range(0, steps, num_stages=STAGES):
-            wanted = next_other if AHEAD else other
-            next_rows = tl.load(neighbour_ptr + base + (wanted[:, None] * H + column[None, :]))
+        for _ in tl.range(0, tl.max(_count_bits(active.to(tl.int64)), 0), num_stages=STAGES):
+            k = _lowest_bit(active)
             active &= active - 1
-            later_k = _lowest_bit(active)
-            later_other = tl.load(graph + later_k, mask=later_k >= 0, other=0).to(tl.int32)
-            hidden = _hidden(centre, rows if AHEAD else next_rows, DOT, NATIVE)
+            some = k >= 0
+            other = tl.load(graph + k, mask=some, other=0).to(tl.int32)
+            there = other[:, None] * H + column[None, :]
+            hidden = _hidden(centre, tl.load(neighbour_ptr + base + there), DOT, NATIVE)
             dproduct = _where_chosen(choice_operand, k.to(DOT)[:, None], dout, DOT, NATIVE)
             dweight = tl.dot(tl.trans(dproduct), hidden, dweight, input_precision=INPUT_PRECISION)
             dhidden = tl.dot(dproduct, transposed, input_precision=INPUT_PRECISION)
             dhidden = tl.where(hidden > 0, dhidden, 0.0)
             dcentre += dhidden
             if SCATTER:
-                there = other[:, None] * H + column[None, :]
-                is_edge = (k >= 0)[:, None]
-                tl.atomic_add(dneighbour_ptr + base + there, dhidden, mask=is_edge, sem="relaxed")
-            k, next_k = next_k, later_k
-            other, next_other = next_other, later_other
-            if AHEAD:
-                rows = next_rows
+                tl.atomic_add(
+                    dneighbour_ptr + base + there, dhidden, mask=some[:, None], sem="relaxed"
+                )
         tl.store(dcentre_ptr + base + here, dcentre, mask=inside[:, None])
     program = group * tl.num_programs(0) + tl.program_id(0)
     tl.store(dweight_ptr + program * H * H + transposed_at, dweight)
@@ -265,7 +245,7 @@ def backward_kernel(
 
 
 @triton.jit
-def incoming_kernel(
+def edge_incoming_kernel(
     centre_ptr, neighbour_ptr, starts_ptr, edges_ptr, weight_ptr, choice_ptr, dout_ptr,
     active_ptr, dneighbour_ptr, points,
     K: tl.constexpr, H: tl.constexpr, TILE: tl.constexpr, DOT: tl.constexpr,
@@ -344,11 +324,11 @@ def forward(
     k = neighbours.shape[-1]
     launch = launch or default_launch("forward", width, precision)
     out, choice, active = empty_results(centre, neighbours, with_choice)
-    forward_kernel[triton.cdiv(points, launch.tile), batch, groups](
+    edge_forward_kernel[triton.cdiv(points, launch.tile), batch, groups](
         centre, neighbour, neighbours, weight, bias, out, choice, active,
         neighbours.stride(0), neighbours.stride(1), points,
         K=k, H=width, CHOICE=with_choice, PACK=with_choice and precision != "ieee",
-        AHEAD=launch.ahead, NATIVE=centre.is_cuda, **arithmetic(precision), **launch.options(),
+        NATIVE=centre.is_cuda, **arithmetic(precision), **launch.options(),
     )  # fmt: skip
     return out, choice, active
 
@@ -385,15 +365,15 @@ def backward(
         dneighbour = torch.zeros_like(neighbour, dtype=torch.float32)
     else:
         dneighbour = torch.empty_like(neighbour)
-    backward_kernel[programs, groups](
+    edge_backward_kernel[programs, groups](
         centre, neighbour, neighbours, weight, choice, dout, active,
         dcentre, dneighbour, dweight, dbias,
         neighbours.stride(0), neighbours.stride(1), batch, points,
-        SCATTER=incoming is None, AHEAD=launch.ahead, **shared, **launch.options(),
+        SCATTER=incoming is None, **shared, **launch.options(),
     )  # fmt: skip
     if incoming is not None:
         launch = incoming_launch or default_launch("incoming", width, precision)
-        incoming_kernel[triton.cdiv(points, launch.tile), batch, groups](
+        edge_incoming_kernel[triton.cdiv(points, launch.tile), batch, groups](
             centre, neighbour, *incoming, weight, choice, dout, active, dneighbour, points,
             K=neighbours.shape[-1], **shared, **launch.options(),
         )  # fmt: skip
