@@ -83,6 +83,18 @@ def _first_name(trainer: Trainer) -> str:
     return next(name for name, _ in trainer.mean_model.named_parameters())
 
 
+def test_outputs_that_are_not_finite_are_not_trained_on(
+    tiny: MakeRecipe, pool: PatchPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer = Trainer(tiny(iterate=0.5), pool, "cpu")
+    trainer.rate.fill_(1e-3)
+    broken = torch.full((4, pool.patch_points, 3), float("nan"))
+    monkeypatch.setattr(trainer.model, "denoise_patches", lambda noisy: broken)
+    trainer.step()
+    assert int(trainer.skipped) == 0
+    assert torch.isfinite(trainer.sums).all()
+
+
 def test_norms_are_initialised_before_the_first_step(tiny: MakeRecipe, pool: PatchPool) -> None:
     trainer = Trainer(tiny(), pool, "cpu")
     flags = [v for k, v in trainer.model.state_dict().items() if k.endswith("initialised")]

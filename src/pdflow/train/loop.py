@@ -194,7 +194,10 @@ class Trainer:
         again = self.workers.own_rows(int(self.recipe.data.iterate * self.recipe.optim.batch))
         if again:
             with torch.no_grad():
-                noisy = torch.cat([self.model.denoise_patches(noisy[:again]), noisy[again:]])
+                passed = self.model.denoise_patches(noisy[:again])
+            # Neighbours are sought among these points: they must be finite, whatever was made.
+            passed = torch.where(torch.isfinite(passed), passed, noisy[:again])
+            noisy = torch.cat([passed, noisy[again:]])
         loss = joint_loss(self.model, noisy, batch.clean, self.recipe.loss, sigma=batch.sigma)
         return torch.stack([loss.total, loss.rec, loss.prior, loss.denoise, loss.chamfer])
 
