@@ -56,7 +56,15 @@ def test_the_lowest_of_equally_near_rows_is_taken(device: str) -> None:
     assert found.tolist() == list(range(10)) * 7
 
 
-def test_queries_that_are_not_finite_get_a_valid_row(device: str) -> None:
-    queries = torch.full((1, 2, 3), float("nan"))
-    queries[0, 1] = float("inf")
-    assert fused_nearest(device, queries, cloud(1, 40), 1).max() < 40
+@pytest.mark.parametrize("k", [1, 5, 20])
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+def test_what_is_not_finite_gets_valid_rows(device: str, k: int) -> None:
+    queries, points = cloud(3, 20, 6), cloud(3, 40, 7)
+    queries[0, 0], queries[0, 1, 2] = float("nan"), float("inf")
+    points[1, 3:30] = float("nan")
+    points[2] = float("-inf")
+    rows = fused_nearest(device, queries, points, k)
+    assert rows.min() >= 0
+    assert rows.max() < 40
+    assert all(len(set(row.tolist())) == k for row in rows.flatten(0, 1))
+    assert torch.equal(rows[0, 2:], nearest_torch(queries, points, k)[0, 2:])

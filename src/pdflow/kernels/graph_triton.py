@@ -16,16 +16,23 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+FARTHEST = tl.constexpr(3e38)
+
 
 @triton.jit
 def _sq_distances(query_at, is_query, point_at, is_point):
-    """Sums of squared differences of coordinates, infinite where there is no point."""
+    """Sums of squared differences of coordinates, infinite where there is no point.
+
+    What is no number, or infinite, counts as FARTHEST: it must not be mistaken for no point, or
+    rows beyond the last would be returned.
+    """
     sq_distance = 0.0
     for axis in tl.static_range(3):
         from_query = tl.load(query_at + axis, mask=is_query, other=0.0)
         to_point = tl.load(point_at + axis, mask=is_point, other=0.0)
         difference = from_query[:, None] - to_point
         sq_distance += difference * difference
+    sq_distance = tl.where(sq_distance < FARTHEST, sq_distance, FARTHEST)
     return tl.where(is_point, sq_distance, float("inf"))
 
 

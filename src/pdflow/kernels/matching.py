@@ -17,7 +17,7 @@ from pdflow.kernels import runs_triton
 from pdflow.kernels.graph import nearest
 
 CANDIDATES = 16
-"""Nearest targets that a prediction may be matched with, a power of two; fewer in small patches."""
+"""Nearest targets that a prediction may be matched with."""
 MARGIN = 32
 """Whole numbers by which a bid exceeds what makes two targets equal."""
 RESOLUTION = 40 * MARGIN
@@ -49,8 +49,7 @@ def approximate_matching(prediction: Tensor, target: Tensor) -> Tensor:
     order of their rows; for two independent Gaussian clouds that costs 3 % (6 % at most).
     """
     prediction, target = prediction.detach(), target.detach()
-    count = 1 << (min(CANDIDATES, target.shape[1]).bit_length() - 1)
-    candidates = nearest(prediction, target, count)
+    candidates = nearest(prediction, target, min(CANDIDATES, target.shape[1]))
     costs = candidate_costs(prediction, target, candidates)
     if runs_triton(prediction) and prediction.shape[1] <= _FUSED_POINTS:
         from pdflow.kernels.matching_triton import match
