@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from pdflow.errors import PdflowError
 from pdflow.flow.actnorm import ActNorm
 from pdflow.flow.augment import CONDITIONS, FLOWS, NORMS, Augmentation, standard_normal_log_density
-from pdflow.flow.bijection import Bijection, Chain
-from pdflow.flow.block import Block
+from pdflow.flow.bijection import Bijection
+from pdflow.flow.block import Block, Flow
 from pdflow.flow.coupling import Coupling, kept_channels
 from pdflow.flow.filters import FILTERS, INITS, make_filter
 from pdflow.flow.permutation import InvertibleLinear, Permutation, Reverse
@@ -195,7 +195,7 @@ class PDFlow(nn.Module):
             if config.augment_dims
             else None
         )
-        self.flow = Chain(_block(config, k) for k in config.edge_neighbours)
+        self.flow = Flow([_block(config, k) for k in config.edge_neighbours])
         self.filter = make_filter(
             config.filter, config.channels, config.masked_dims, config.filter_init
         )

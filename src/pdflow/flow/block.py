@@ -1,14 +1,16 @@
-"""One block of the flow: permutation, actnorm, coupling, reverse, coupling (Fig. 3)."""
+"""The flow: blocks of permutation, actnorm, coupling, reverse and coupling (Fig. 3)."""
 
 from __future__ import annotations
 
-import torch
+from collections.abc import Iterator, Sequence
+
 from torch import Tensor
 
 from pdflow.flow.actnorm import ActNorm
 from pdflow.flow.bijection import Bijection, Chain, no_change
 from pdflow.flow.coupling import Coupling
-from pdflow.flow.permutation import InvertibleLinear, Reverse
+from pdflow.flow.mixing import Map, affine_maps
+from pdflow.flow.permutation import Reverse
 from pdflow.kernels.affine import affine
 
 
@@ -24,48 +26,102 @@ class Block(Chain):
     def __init__(self, mixing: Bijection, norm: ActNorm, first: Coupling, second: Coupling) -> None:
         super().__init__([mixing, norm, first, Reverse(), second])
 
+    @property
+    def mixing(self) -> Bijection:
+        """The permutation layer."""
+        return next(iter(self))
+
+    @property
+    def norm(self) -> ActNorm:
+        """The actnorm."""
+        return list(self)[1]  # type: ignore[return-value]
+
+    @property
+    def couplings(self) -> tuple[Coupling, Coupling]:
+        """Those before and after the channels are turned around."""
+        _, _, first, _, second = self
+        assert isinstance(first, Coupling)
+        assert isinstance(second, Coupling)
+        return first, second
+
     def transform(self, x: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
         """First step first."""
-        mixing, norm, first, second = self._parts()
-        if norm.awaits_batch():
-            norm.initialise(mixing.transform(x, context)[0])
-        shrink = torch.exp(-norm.sigma)
-        x = affine(x, _matrix(mixing, x) * shrink, -norm.mu * shrink)
-        total = self._mixing_terms(x)
-        x, terms = first.couple(x, context, total)
-        x, terms = second.couple(x, context, terms, flip_in=True)
-        return x, no_change(x) if terms is None else terms
+        return _encode([self], x, context)
 
     def untransform(self, y: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
         """Last step first."""
-        mixing, norm, first, second = self._parts()
-        total = -self._mixing_terms(y)
+        return _decode([self], y, context)
+
+    def encode(
+        self, x: Tensor, context: Tensor | None, mix: Map, total: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Like `transform`, with permutation and actnorm as a map, and added to `total` (B, N)."""
+        first, second = self.couplings
+        x, terms = first.couple(affine(x, *mix), context, total)
+        x, terms = second.couple(x, context, terms, flip_in=True)
+        return x, total if terms is None else terms
+
+    def decode(
+        self, y: Tensor, context: Tensor | None, unmix: Map, total: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Like `untransform`, with the inverse of permutation and actnorm as a map."""
+        first, second = self.couplings
         y, terms = second.couple(y, context, total, inverse=True, flip_out=True)
         y, terms = first.couple(y, context, terms, inverse=True)
-        back = _matrix(mixing, y, inverse=True)
-        x = affine(y, torch.exp(norm.sigma)[:, None] * back, norm.mu @ back)
-        return x, no_change(x) if terms is None else terms
-
-    def _parts(self) -> tuple[Bijection, ActNorm, Coupling, Coupling]:
-        mixing, norm, first, _, second = self
-        assert isinstance(norm, ActNorm)
-        assert isinstance(first, Coupling)
-        assert isinstance(second, Coupling)
-        return mixing, norm, first, second
-
-    def _mixing_terms(self, x: Tensor) -> Tensor:
-        """Log-determinant terms (B, N) of permutation and actnorm."""
-        mixing, norm, _, _ = self._parts()
-        change = -norm.sigma.sum()
-        if isinstance(mixing, InvertibleLinear):
-            change = mixing.log_det() + change
-        return change.expand(x.shape[:2])
+        return affine(y, *unmix), total if terms is None else terms
 
 
-def _matrix(mixing: Bijection, like: Tensor, inverse: bool = False) -> Tensor:
-    """A (C, C), so that the map of points like (B, N, C) is x @ A, or that of its inverse."""
-    if isinstance(mixing, InvertibleLinear):
-        return (mixing.inverse_weight() if inverse else mixing.weight()).T
-    identity = torch.eye(like.shape[-1], dtype=like.dtype, device=like.device)[None]
-    step = mixing.untransform if inverse else mixing.transform
-    return step(identity, None)[0][0]
+class Flow(Chain):
+    """Blocks one after the other, whose affine maps are made together."""
+
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        super().__init__(blocks)
+
+    def __iter__(self) -> Iterator[Block]:
+        return iter(self.steps)  # type: ignore[arg-type]
+
+    def transform(self, x: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
+        """First block first."""
+        return _encode(list(self), x, context)
+
+    def untransform(self, y: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Last block first."""
+        return _decode(list(self), y, context)
+
+
+def _encode(blocks: list[Block], x: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
+    if not all(block.norm.is_settled for block in blocks):
+        return _encode_first_batch(blocks, x, context)
+    maps, log_det = _maps(blocks)
+    total = log_det.expand(x.shape[:2])
+    for block, mix in zip(blocks, maps, strict=True):
+        x, total = block.encode(x, context, mix, total)
+    return x, total
+
+
+def _encode_first_batch(
+    blocks: list[Block], x: Tensor, context: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """Encode block by block: what an actnorm learns decides what the next one sees."""
+    total = no_change(x)
+    for block in blocks:
+        if block.norm.awaits_batch():
+            block.norm.initialise(block.mixing.transform(x, context)[0])
+        [mix], log_det = _maps([block])
+        x, total = block.encode(x, context, mix, total + log_det)
+    return x, total
+
+
+def _decode(blocks: list[Block], y: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
+    maps, log_det = _maps(blocks, inverse=True)
+    total = -log_det.expand(y.shape[:2])
+    for block, unmix in zip(reversed(blocks), reversed(maps), strict=True):
+        y, total = block.decode(y, context, unmix, total)
+    return y, total
+
+
+def _maps(blocks: list[Block], inverse: bool = False) -> tuple[list[Map], Tensor]:
+    """Permutation and actnorm of each block as one map, and their log-determinants' sum."""
+    return affine_maps(
+        [block.mixing for block in blocks], [block.norm for block in blocks], inverse
+    )
