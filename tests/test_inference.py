@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from pdflow import inference
 from pdflow.inference import _run_in_batches, denoise_patches
 from pdflow.model import FlowConfig, PDFlow
 
@@ -68,6 +69,18 @@ def test_batches_give_what_threads_give(
     np.testing.assert_allclose(clean, expected, atol=2e-5)
     assert sum(done) == len(patches)
     assert max(done) <= size
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("seed", [None, 3])
+def test_a_gpu_gives_what_threads_give(
+    model: PDFlow, patches: np.ndarray, seed: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = denoise_patches(model, patches, seed, lambda done: None)
+    monkeypatch.setattr(inference, "GPU_BATCH", 3)
+    result = denoise_patches(model.cuda(), patches, seed, lambda done: None)
+    np.testing.assert_allclose(result, expected, atol=1e-4)
+    assert np.array_equal(denoise_patches(model, patches, seed, lambda done: None), result)
 
 
 def test_ordinary_scales_are_never_skipped(model: PDFlow, patches: np.ndarray) -> None:

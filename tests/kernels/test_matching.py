@@ -74,3 +74,16 @@ def test_gradients_are_not_followed() -> None:
     prediction, target = noisy_pair(0.1, 20)
     rows = approximate_matching(prediction.requires_grad_(), target)
     assert not rows.requires_grad
+
+
+@pytest.mark.gpu
+def test_can_be_recorded_into_a_graph_and_replayed() -> None:
+    prediction, target = (x.cuda() for x in noisy_pair(0.06))
+    approximate_matching(prediction, target)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        rows = approximate_matching(prediction, target)
+    for seed in range(3):
+        prediction.copy_(noisy_pair(0.06, seed=seed)[0])
+        graph.replay()
+        assert torch.equal(rows, approximate_matching(prediction, target))
