@@ -26,6 +26,7 @@ from pdflow.geometry.partition import interleave
 from pdflow.geometry.patches import cover, patch_frames
 from pdflow.geometry.stitch import blend, resample
 from pdflow.inference import Progress, best_device, denoise_patches
+from pdflow.likelihood import find_unlikely
 from pdflow.model import PDFlow
 from pdflow.noise.estimate import NoiseEstimate, estimate_noise
 from pdflow.outliers import find_outliers
@@ -42,6 +43,8 @@ BLEND_SHARPNESS = 8.0
 OVERLAP = 3.0
 """Patches that a point is in, where not told: with two, points are a few percent less exact."""
 FEWEST_POINTS = 64
+LOOK = 0.3
+"""Share of a run that the search for unlikely points takes, for the progress bar."""
 GONE = 0.02
 """Noise left, as a share of what there was, below which no further pass is made."""
 Points = NDArray[np.float64]
@@ -78,8 +81,9 @@ class Denoiser:
     parts       sparser clouds that the first pass works on (partition denoising), or "auto"
     overlap     patches that a point is in, on average
     radius      None grows patches by nearest neighbours; a number keeps them in that ball
-    outliers    "keep" leaves points without a surface near them where they are, "mark" also
-                adds a column `outlier`, "remove" takes them out; they never bend a surface
+    outliers    "keep" leaves points without a surface near them where they are; "mark" and
+                "remove" also ask the flow which points are unlikely, and add a column
+                `outlier` or take them out; outliers never bend a surface
     seed        None decodes from the mean of the extra dimensions; a number draws them
     """
 
@@ -121,6 +125,10 @@ class Denoiser:
         noisy = cloud.points - center
         single, place = distinct(noisy)
         lonely = find_outliers(single)
+        if self.outliers != "keep" and np.count_nonzero(~lonely) >= FEWEST_POINTS:
+            look = partial(_scaled, advance, LOOK)
+            lonely[~lonely] = find_unlikely(self.model, single[~lonely], look)
+            advance = partial(_scaled, advance, 1 - LOOK)
         surface = single[~lonely]
         if len(surface) < FEWEST_POINTS:
             raise PdflowError(
@@ -204,7 +212,7 @@ class Denoiser:
         )
         clean = denoise_patches(
             self.model,
-            frames.apply(points[patches.rows]),
+            frames.cut(points, patches.rows),
             self.seed,
             lambda done: advance(done / len(patches)),
         )

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pdflow.likelihood import find_unlikely
+from pdflow.model import PDFlow
+from pdflow.outliers import find_outliers
+from pdflow.weights import load_model
+
+
+@pytest.fixture(scope="module")
+def model() -> PDFlow:
+    return load_model("pdflow")
+
+
+def sphere_with_strays(height: float) -> np.ndarray:
+    """3,000 points with 1 % of noise, and 20 below the surface as the last rows."""
+    rng = np.random.default_rng(0)
+    surface = rng.normal(size=(3000, 3))
+    surface /= np.linalg.norm(surface, axis=1, keepdims=True)
+    noisy = surface + 0.01 * rng.normal(size=surface.shape)
+    return np.concatenate([noisy, surface[:20] * (1 - height)])
+
+
+def test_the_flow_finds_strays_that_are_not_alone(model: PDFlow) -> None:
+    points = sphere_with_strays(0.2)
+    assert not find_outliers(points).any()
+    shares: list[float] = []
+    unlikely = find_unlikely(model, points, shares.append)
+    assert unlikely[-20:].sum() >= 12
+    assert unlikely[:-20].sum() <= 3
+    assert sum(shares) == pytest.approx(1)
+
+
+def test_scale_and_place_do_not_matter(model: PDFlow) -> None:
+    points = sphere_with_strays(0.15)
+    expected = find_unlikely(model, points, lambda share: None)
+    found = find_unlikely(model, 500 * points + 3000, lambda share: None)
+    assert (found != expected).sum() <= 2
+    assert expected.any()
