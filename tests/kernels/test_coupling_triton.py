@@ -53,7 +53,7 @@ class Case:
         return self.results(y, terms, leaves)
 
     def fused(self, precision: str, *direction: bool) -> list[Tensor]:
-        from pdflow.kernels.coupling_triton import Couple, Shape
+        from pdflow.kernels.couple_triton import Couple, Shape
 
         leaves = self.leaves(torch.float32)
         x, total, *layers = leaves
@@ -93,7 +93,7 @@ def test_tf32_rounds_but_does_not_err(device: str) -> None:
 
 
 def test_log_determinants_that_nobody_needs_have_no_gradient(device: str) -> None:
-    from pdflow.kernels.coupling_triton import Couple, Shape
+    from pdflow.kernels.couple_triton import Couple, Shape
 
     case = Case(2, 7, True, device)
     leaves = case.leaves(torch.float32)

@@ -94,13 +94,13 @@ class GraphCondition(nn.Module):
 
     def forward(self, points: Tensor, neighbours: Tensor) -> Tensor:
         """Features (B, N, F)."""
-        found: list[Tensor] = []
+        known = points
         for unit in self.units:
             assert isinstance(unit, EdgeUnit)
-            pooled = unit.pool(torch.cat([points, *found], -1), neighbours)[0]
             weight, bias = unit.third.layer
-            found.append(affine(pooled, weight[0], bias[0], relu=True))
-        result: Tensor = self.last(torch.cat([torch.relu(points), *found], -1))
+            pooled = unit.pool(known, neighbours)[0]
+            known = torch.cat([known, affine(pooled, weight[0], bias[0], relu=True)], -1)
+        result: Tensor = self.last(torch.relu(known))
         return result
 
 

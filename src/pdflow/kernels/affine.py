@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn.functional import linear
 
 from pdflow.kernels import default_precision, runs_triton
 
@@ -29,5 +30,5 @@ def affine(x: Tensor, matrix: Tensor, bias: Tensor, *, relu: bool = False) -> Te
 
 def affine_torch(x: Tensor, matrix: Tensor, bias: Tensor, relu: bool = False) -> Tensor:
     """`affine` in plain torch, for any device and type."""
-    y = x @ matrix + bias
+    y = linear(x, matrix.mT, bias)
     return torch.relu(y) if relu else y

@@ -47,7 +47,7 @@ def couple(
     factor = 2 * clamp / math.pi
     precision = precision or default_precision(x.dtype)
     if precision != "ieee" and _fused(x, layers, features):
-        from pdflow.kernels.coupling_triton import Couple, Shape
+        from pdflow.kernels.couple_triton import Couple, Shape
 
         shape = Shape(x.shape[-1], kept, len(layers[0][0]), inverse, flip_in, flip_out)
         y, terms = Couple.apply(
