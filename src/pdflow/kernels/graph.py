@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from scipy.spatial import cKDTree
 from torch import Tensor
 
 from pdflow.kernels import runs_triton
@@ -59,6 +58,8 @@ def nearest_torch(queries: Tensor, points: Tensor, k: int) -> Tensor:
     numbers comes as far as the check that skips it.
     """
     if points.device.type == "cpu":
+        from scipy.spatial import cKDTree  # half a second that inference does not need
+
         finite = (x.double().nan_to_num(0.0, 0.0, 0.0).numpy() for x in (queries, points))
         pairs = zip(*finite, strict=True)
         rows = [cKDTree(patch).query(query, range(1, k + 1))[1] for query, patch in pairs]
