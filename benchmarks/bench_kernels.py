@@ -175,7 +175,8 @@ def sweep_backward(table: Table, case: EdgeCase) -> None:
     launches = [
         Launch(64, 4, 1), Launch(64, 4, 1, waves=4), Launch(64, 4, 1, 168, 3), Launch(64, 4, 2),
         Launch(64, 8, 1, waves=1), Launch(64, 8, 1, 128, 2), Launch(64, 8, 2, 128, 2),
-        Launch(128, 8, 1, waves=1),
+        Launch(128, 8, 1, waves=1), Launch(16, 2, 1, waves=4), Launch(16, 2, 1, waves=6),
+        Launch(32, 2, 1, waves=4),
     ]  # fmt: skip
     few = [Launch(64, 4, 1), Launch(64, 8, 1, waves=1), Launch(64, 8, 1, 128, 2)]
     arrivals = [Launch(64, 4, 1), Launch(64, 4, 2), Launch(64, 8, 1), Launch(128, 8, 1)]
