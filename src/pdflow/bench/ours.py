@@ -51,8 +51,14 @@ def model_method(spec: str, device: str | None = None) -> Method:
     return network_method(name, model, mode, int(passes) if passes else "auto")
 
 
-def network_method(name: str, model: PDFlow, mode: str, iterations: int | str = "auto") -> Method:
-    """A loaded network as a method."""
+def network_method(
+    name: str,
+    model: PDFlow,
+    mode: str,
+    iterations: int | str = "auto",
+    parts: int | str = "auto",
+) -> Method:
+    """A loaded network as a method; mode, iterations and parts are those of `Denoiser`."""
 
     def denoise(denoiser: Denoiser, case: Case) -> Denoised:
         done = denoiser(PointCloud(case.noisy))
@@ -62,9 +68,9 @@ def network_method(name: str, model: PDFlow, mode: str, iterations: int | str = 
     return Method(
         name,
         "ours",
-        lambda: Denoiser(model, mode=mode, iterations=iterations),
+        lambda: Denoiser(model, mode=mode, iterations=iterations, parts=parts),
         denoise,
-        {"weights": weights, "mode": mode, "iterations": iterations},
+        {"weights": weights, "mode": mode, "iterations": iterations, "parts": parts},
         {
             "parameters": sum(p.numel() for p in model.parameters()),
             "weights": weights[:DIGEST_LENGTH],

@@ -12,8 +12,8 @@ from pdflow.bench.variants import Training, Variant, train_variants, trained
 from pdflow.errors import PdflowError
 from pdflow.inference import best_device
 
-PASSES = 1
-"""Passes of trained variants, whatever the noise: the same for all."""
+PASSES = PARTS = 1
+"""Of trained variants, whatever the noise: the same for all."""
 
 
 def variants_of(table: Table, options: Options) -> list[Variant]:
@@ -57,4 +57,4 @@ def _variant_method(variant: Variant, options: Options, device: str) -> Method:
     from pdflow.bench.ours import network_method
 
     name = f"{variant.name} ({options.size}, {options.steps} steps)"
-    return network_method(name, trained(variant, options.folder, device), "points", PASSES)
+    return network_method(name, trained(variant, options.folder, device), "points", PASSES, PARTS)
