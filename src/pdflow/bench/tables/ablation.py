@@ -17,8 +17,8 @@ NOTE = (
     f"Every network got the same number of patches ({BATCH} a step; the steps stand with its "
     "name), far fewer than the paper's 1.2 million or more: the rows are compared with each other "
     "only, not with the published ones. Small networks have D_h = 24, a quarter of the paper's "
-    "neighbours and patches of 128 points, centred and of one radius. One pass over the whole cloud, "
-    "rows kept."
+    "neighbours and patches of 128 points, centred and of one radius. One pass over the whole "
+    "cloud, rows kept."
 )
 
 
