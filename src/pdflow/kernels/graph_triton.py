@@ -122,7 +122,7 @@ def nearest(
     k: int,
     per_program: int = 1,
     warps: int = 1,
-    registers: int | None = None,
+    registers: int | None = 128,
 ) -> Tensor:
     """Rows (B, M, K) int64 of the k nearest points (B, N, 3) for queries (B, M, 3), nearest first.
 
