@@ -96,6 +96,40 @@ def test_bad_options_are_one_line_and_write_nothing(
     assert not out.exists()
 
 
+def test_errors_name_the_file_that_caused_them(
+    noisy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few = tmp_path / "few.ply"
+    pdflow.write(few, pdflow.PointCloud(pdflow.read(noisy).points[:5]))
+    assert main(["denoise", str(noisy), str(few), "-o", f"{tmp_path}/out/"]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {few}: ")
+
+
+def test_a_folder_that_is_not_there_is_told_before_work_is_done(
+    noisy: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr("pdflow.weights.load_model")
+    assert main(["denoise", str(noisy), "-o", str(tmp_path / "none" / "clean.ply")]) == 2
+    assert "does not exist" in capsys.readouterr().err
+    assert main(["denoise", str(noisy), "-o", f"{noisy}/sub/"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_protected_folder_is_told_before_work_is_done(
+    noisy: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr("pdflow.weights.load_model")
+    monkeypatch.setattr("pdflow.cli.files.os.access", lambda *_: False)
+    assert main(["denoise", str(noisy), "-o", f"{tmp_path}/new/deep/"]) == 2
+    assert "write-protected" in capsys.readouterr().err
+
+
 def test_stopping_leaves_no_file(
     noisy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

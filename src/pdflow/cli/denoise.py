@@ -15,9 +15,11 @@ from pdflow.cli.files import (
     Output,
     OutputFormat,
     expand_inputs,
+    naming,
     plan_jobs,
     read_finite,
     require_cloud_targets,
+    require_folders,
     say_dropped,
     suffix_of,
 )
@@ -105,6 +107,7 @@ def run(
     metadata are kept.
     """
     jobs = require_cloud_targets(plan_jobs(expand_inputs(inputs), output, suffix_of(to)), to)
+    require_folders(jobs)
     passes, first_parts = _count("--iterations", iterations), _count("--parts", parts)
 
     from pdflow.inference import best_device
@@ -127,7 +130,7 @@ def run(
     results: list[Result] = []
     for job in jobs:
         cloud, dropped = read_finite(job.source, format, drop_nonfinite)
-        with progress(job.source.name, BAR_STEPS) as advance:
+        with naming(job.source), progress(job.source.name, BAR_STEPS) as advance:
             denoised = denoiser(cloud, partial(_advance, advance))
         job.make_folder()
         write(job.target, denoised.cloud, to)

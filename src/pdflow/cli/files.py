@@ -165,6 +165,22 @@ def require_cloud_targets(jobs: Sequence[Job], to: str | None) -> Sequence[Job]:
     return jobs
 
 
+def require_folders(jobs: Sequence[Job]) -> None:
+    """Refuse folders that cannot be written in, before work of minutes is done for nothing."""
+    for job in jobs:
+        folder = job.target.parent
+        while job.makes_folder and not folder.exists():
+            folder = folder.parent
+        if not folder.is_dir():
+            raise PdflowError(
+                f"{job.target}: folder {folder} does not exist: make it first, or name another."
+            )
+        if not os.access(folder, os.W_OK):
+            raise PdflowError(
+                f"{job.target}: folder {folder} is write-protected: name another output."
+            )
+
+
 def suffix_of(format: str | None) -> str | None:
     """The usual suffix of a format; None for None."""
     from pdflow.io import find_format
