@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
-from pdflow.likelihood import find_unlikely
+from pdflow.likelihood import find_unlikely, likelihood_scores
 from pdflow.model import PDFlow
 from pdflow.outliers import find_outliers
 from pdflow.weights import load_model
@@ -39,3 +40,28 @@ def test_scale_and_place_do_not_matter(model: PDFlow) -> None:
     found = find_unlikely(model, 500 * points + 3000, lambda share: None)
     assert (found != expected).sum() <= 2
     assert expected.any()
+
+
+def test_islands_are_looked_at_alone(model: PDFlow) -> None:
+    one, few = sphere_with_strays(0.2)[-500:], np.eye(3).repeat(9, axis=0)
+    shares: list[float] = []
+    both = likelihood_scores(model, np.concatenate([one, few + 1e5, one + 1e6]), shares.append)
+    alone = likelihood_scores(model, one, lambda share: None)
+    np.testing.assert_allclose(both[:500], alone, atol=0.05)
+    np.testing.assert_allclose(both[-500:], alone, atol=0.05)
+    assert not both[500:-500].any()
+    assert sum(shares) == pytest.approx(1)
+
+
+def test_any_number_of_threads_gives_the_same_bits_and_is_left_as_it_was(model: PDFlow) -> None:
+    points = sphere_with_strays(0.2)
+    before = torch.get_num_threads()
+    scores = []
+    try:
+        for threads in (1, 3):
+            torch.set_num_threads(threads)
+            scores.append(likelihood_scores(model, points, lambda share: None))
+            assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+    assert np.array_equal(*scores)

@@ -10,9 +10,10 @@ import torch
 
 import pdflow
 from pdflow.cloud import PointCloud
-from pdflow.errors import PdflowError
+from pdflow.errors import LossWarning, PdflowError
 from pdflow.model import PDFlow
 from pdflow.pipeline import Denoiser, denoise
+from pdflow.schedule import Plan
 from pdflow.weights import load_model
 
 
@@ -89,6 +90,28 @@ def test_the_same_kind_comes_back(model: PDFlow, kind: str) -> None:
     assert clean.shape == given.shape
 
 
+@pytest.mark.parametrize("dtype", [torch.int32, torch.bfloat16, torch.float16])
+def test_tensors_of_any_numbers_are_taken(model: PDFlow, dtype: torch.dtype) -> None:
+    given = torch.from_numpy(1000 * _sphere(200)).to(dtype)
+    clean = pdflow.denoise(given, model=model)
+    assert clean.dtype == (dtype if dtype.is_floating_point else torch.float64)
+    assert not torch.equal(clean.double(), given.double())
+    assert (clean.double() != clean.double().round()).any()
+
+
+@pytest.mark.parametrize("given", ["cloud.ply", [[1, 2, 3], [4, 5]], np.ones((99, 3)) * 1j])
+def test_what_is_no_array_of_numbers_is_refused(model: PDFlow, given: Any) -> None:
+    with pytest.raises(PdflowError, match=r"^[^\n]+ numbers: [^\n]+\.$"):
+        denoise(given, model=model)
+
+
+def test_numbers_may_be_of_numpy(model: PDFlow) -> None:
+    noisy = _sphere(200)
+    one = denoise(noisy, model=model, iterations=2, parts=2, seed=3)
+    options = {"iterations": np.int64(2), "parts": np.int32(2), "seed": np.uint8(3)}
+    assert np.array_equal(denoise(noisy, model=model, **options), one)
+
+
 @pytest.mark.parametrize("count", [64, 65, 200, 1023, 1024, 1025, 2000])
 def test_small_clouds_work(model: PDFlow, count: int) -> None:
     noisy = _sphere(count)
@@ -130,6 +153,55 @@ def test_far_apart_parts_are_both_denoised(model: PDFlow) -> None:
     assert _off_sphere(clean[1500:] - 500.0) < 0.6 * _off_sphere(other)
 
 
+def test_islands_smaller_than_a_patch_are_clouds_of_their_own(model: PDFlow) -> None:
+    islands = [_sphere(700), 0.01 * _sphere(900, seed=1), _sphere(80, seed=2), _sphere(40, seed=3)]
+    places = np.array([[0.0, 0, 0], [300, 0, 0], [1e6, 0, 0], [-1e6, 0, 0]])
+    noisy = np.concatenate([i + at for i, at in zip(islands, places, strict=True)])
+    shares: list[float] = []
+    done = Denoiser(model)(PointCloud(noisy), shares.append)
+    parts = np.split(done.cloud.points, [700, 1600, 1680])
+    for part, island, at in zip(parts[:3], islands, places, strict=False):
+        alone = denoise(island, model=model, iterations=done.report.iterations)
+        assert np.abs(part - at - alone).max() < 1e-4 * np.ptp(island)
+    assert np.array_equal(parts[3], noisy[1680:])
+    assert sum(shares) == pytest.approx(1)
+
+
+def test_islands_get_their_share_of_new_points(model: PDFlow) -> None:
+    noisy = np.concatenate([_sphere(700), _sphere(300, seed=1) + 1e4])
+    for count in (1000, 4000):
+        clean = denoise(noisy, model=model, mode="resample", points=count)
+        assert len(clean) == count
+        assert (clean[:, 0] > 5e3).mean() == pytest.approx(0.3, abs=0.05)
+
+
+def test_resampling_leaves_kept_outliers_where_they_are(model: PDFlow) -> None:
+    strays = np.array([[9.0, 0, 0], [0, 7.0, 0], [0, 0, -8.0]])
+    cloud = PointCloud(np.concatenate([_sphere(900), strays]))
+    kept = Denoiser(model, mode="resample")(cloud).cloud
+    assert len(kept) == 903
+    assert {tuple(p) for p in strays} == {tuple(p) for p in kept.points if np.linalg.norm(p) > 2}
+    marked = Denoiser(model, mode="resample", outliers="mark")(cloud).cloud
+    assert marked.attributes["outlier"][-3:].tolist() == [1, 1, 1]
+    removed = Denoiser(model, mode="resample", outliers="remove", points=50)(cloud).cloud
+    assert len(removed) == 50
+    assert np.linalg.norm(removed.points, axis=1).max() < 2
+
+
+@pytest.mark.parametrize("count", [1, 5, 2000])
+def test_any_number_of_points_is_resampled_in_any_number_of_passes(
+    model: PDFlow, count: int
+) -> None:
+    done = Denoiser(model, mode="resample", points=count, iterations=2)(PointCloud(_sphere(300)))
+    assert len(done.cloud) == count
+    assert _off_sphere(done.cloud.points) < 0.1
+
+
+def test_too_many_points_are_refused(model: PDFlow) -> None:
+    with pytest.raises(PdflowError, match="at most 10000"):
+        denoise(_sphere(100), model=model, mode="resample", points=10001)
+
+
 def test_outliers_are_kept_marked_or_removed_and_bend_nothing(model: PDFlow) -> None:
     noisy = _sphere(2000)
     strays = np.array([[9.0, 0, 0], [0, 7.0, 0], [0, 0, -8.0]])
@@ -152,6 +224,20 @@ def test_displacement_is_stored_where_asked_for(model: PDFlow) -> None:
     assert moved == pytest.approx(done.cloud.points, abs=1e-12)
 
 
+def test_replacing_an_attribute_is_told(model: PDFlow) -> None:
+    cloud = PointCloud(_sphere(100), {"outlier": np.arange(100), "displacement": np.arange(100)})
+    with pytest.warns(LossWarning) as told:
+        done = Denoiser(model, displacement=True, outliers="mark")(cloud)
+    assert sorted(str(w.message).split("'")[1] for w in told) == ["displacement", "outlier"]
+    assert done.cloud.attributes["outlier"].max() <= 1
+    assert np.array_equal(denoise(cloud, model=model).attributes["outlier"], np.arange(100))
+
+
+def test_parts_are_never_too_small(model: PDFlow) -> None:
+    done = Denoiser(model, parts=10**6)(PointCloud(_sphere(200)))
+    assert done.report.parts == 3
+
+
 def test_passes_and_parts_can_be_told(model: PDFlow) -> None:
     noisy = _sphere(3000)
     done = Denoiser(model, iterations=2, parts=3)(PointCloud(noisy))
@@ -166,6 +252,17 @@ def test_progress_adds_up_to_one(model: PDFlow) -> None:
     assert min(shares) > 0
 
 
+def test_progress_adds_up_to_one_where_passes_are_saved(
+    model: PDFlow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pdflow.pipeline.GONE", 1.0)
+    monkeypatch.setattr("pdflow.pipeline.make_plan", lambda *_: Plan(4, 2))
+    shares: list[float] = []
+    done = Denoiser(model)(PointCloud(_sphere(300)), shares.append)
+    assert done.report.iterations == 1
+    assert sum(shares) == pytest.approx(1)
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -176,7 +273,13 @@ def test_progress_adds_up_to_one(model: PDFlow) -> None:
         {"parts": -1},
         {"points": 5},
         {"overlap": 0.5},
+        {"overlap": np.inf},
+        {"overlap": "3"},
         {"radius": -1.0},
+        {"radius": np.inf},
+        {"seed": 1.5},
+        {"mode": "resample", "points": 0},
+        {"mode": "resample", "points": 2.5},
     ],
 )
 def test_bad_options_are_one_sentence(model: PDFlow, options: dict[str, Any]) -> None:

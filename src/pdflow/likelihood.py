@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -9,6 +14,7 @@ from numpy.typing import NDArray
 from pdflow.geometry.frame import unit_sphere
 from pdflow.geometry.patches import cover, patch_frames
 from pdflow.inference import Progress
+from pdflow.islands import FEWEST_POINTS, split_islands
 from pdflow.model import PDFlow
 
 OVERLAP = 1.5
@@ -36,10 +42,21 @@ def likelihood_scores(
 
     What counts is the ELBO, Eq. (7), at eps = 0, in robust deviations from the median of the patch:
     how likely points are at all depends on the noise and on the shape. Of several patches the
-    kindest counts: one that has an outlier as its seed finds everything unlikely.
+    kindest counts: one that has an outlier as its seed finds everything unlikely. Islands are
+    looked at alone; of points too few to be a surface nothing is said, which is 0.
     """
+    if len(points) < FEWEST_POINTS:
+        progress(1.0)
+        return np.zeros(len(points))
     config = model.config
     patches = cover(points, config.patch_points, OVERLAP)
+    islands = split_islands(patches, len(points))
+    if len(islands) > 1:
+        apart = np.empty(len(points))
+        for rows in islands:
+            share = partial(_scaled, progress, len(rows) / len(points))
+            apart[rows] = likelihood_scores(model, points[rows], share)
+        return apart
     frames = patch_frames(
         points,
         patches,
@@ -48,20 +65,45 @@ def likelihood_scores(
         config.patch_points,
         config.centred,
     )
-    inputs = torch.from_numpy(frames.cut(points, patches.rows)).float()
-    scores = np.empty(patches.rows.shape)
-    done = 0
-    for batch in inputs.split(BATCH):
-        likelihoods = point_likelihoods(model, batch)
-        middle = np.median(likelihoods, axis=1, keepdims=True)
-        spread = 1.4826 * np.median(np.abs(likelihoods - middle), axis=1, keepdims=True)
-        tiny = np.finfo(float).tiny
-        scores[done : done + len(batch)] = (likelihoods - middle) / np.maximum(spread, tiny)
-        done += len(batch)
-        progress(len(batch) / len(inputs))
+    likelihoods = _likelihoods_of_all(model, frames.cut(points, patches.rows), progress)
+    middle = np.median(likelihoods, axis=1, keepdims=True)
+    spread = 1.4826 * np.median(np.abs(likelihoods - middle), axis=1, keepdims=True)
+    scores = (likelihoods - middle) / np.maximum(spread, np.finfo(float).tiny)
     best = np.full(len(points), -np.inf)
     np.maximum.at(best, patches.rows.ravel(), scores.ravel())
     return best
+
+
+def _likelihoods_of_all(
+    model: PDFlow, patches: NDArray[np.float64], progress: Progress
+) -> NDArray[np.float64]:
+    """(P, N): `point_likelihoods` of patches (P, N, 3), a few at a time."""
+    inputs = torch.from_numpy(patches).float()
+    on_cpu = next(model.parameters()).device.type == "cpu"
+    batches = inputs.split(1 if on_cpu else BATCH)
+    likelihoods = np.empty(patches.shape[:2])
+    done = 0
+    with _one_thread_each() as threads, ThreadPoolExecutor(threads if on_cpu else 1) as pool:
+        for result in pool.map(partial(point_likelihoods, model), batches):
+            likelihoods[done : done + len(result)] = result
+            done += len(result)
+            progress(len(result) / len(patches))
+    return likelihoods
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[int]:
+    """Keep torch to one thread in each thread of ours; yields how many it had.
+
+    Products this small gain nothing from threads of their own, and lose ten times where these
+    fight for cores. What one thread computes also has the same bits on any number of cores.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield threads
+    finally:
+        torch.set_num_threads(threads)
 
 
 @torch.inference_mode()
@@ -72,3 +114,7 @@ def point_likelihoods(model: PDFlow, patches: torch.Tensor) -> NDArray[np.float6
         model.log_prob_points(placed, model.graph(placed)).double().cpu().numpy()
     )
     return likelihoods
+
+
+def _scaled(progress: Progress, scale: float, share: float) -> None:
+    progress(scale * share)

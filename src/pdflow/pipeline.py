@@ -9,6 +9,7 @@ its own around its seed.
 from __future__ import annotations
 
 import time
+import warnings
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -18,14 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdflow.cloud import PointCloud
-from pdflow.errors import PdflowError
+from pdflow.errors import LossWarning, PdflowError
 from pdflow.geometry.distinct import distinct
+from pdflow.geometry.farthest import farthest_point_sampling
 from pdflow.geometry.frame import unit_sphere
 from pdflow.geometry.neighbors import knn
 from pdflow.geometry.partition import interleave
 from pdflow.geometry.patches import cover, patch_frames
 from pdflow.geometry.stitch import blend, resample
 from pdflow.inference import Progress, best_device, denoise_patches
+from pdflow.islands import FEWEST_POINTS, split_islands
 from pdflow.likelihood import find_unlikely
 from pdflow.model import PDFlow
 from pdflow.noise.estimate import NoiseEstimate, estimate_noise
@@ -42,11 +45,18 @@ OUTLIERS = ("keep", "mark", "remove")
 BLEND_SHARPNESS = 8.0
 OVERLAP = 3.0
 """Patches that a point is in, where not told: with two, points are a few percent less exact."""
-FEWEST_POINTS = 64
 LOOK = 0.3
 """Share of a run that the search for unlikely points takes, for the progress bar."""
 GONE = 0.02
 """Noise left, as a share of what there was, below which no further pass is made."""
+WHOLE_NUMBERS: tuple[tuple[str, float, str | None], ...] = (
+    ("iterations", 1, "auto"),
+    ("parts", 1, "auto"),
+    ("points", 1, None),
+    ("seed", -np.inf, None),
+)
+"""Options that are whole numbers, the lowest that makes sense, and what else they may be."""
+NUMBER = (int, float, np.integer, np.floating)
 Points = NDArray[np.float64]
 
 
@@ -103,16 +113,22 @@ class Denoiser:
             raise PdflowError(f"Unknown mode {self.mode!r}: choose {' or '.join(MODES)}.")
         if self.outliers not in OUTLIERS:
             raise PdflowError(f"Unknown outliers {self.outliers!r}: choose {', '.join(OUTLIERS)}.")
-        for name in ("iterations", "parts"):
+        if self.points is not None and self.mode == "points":
+            raise PdflowError("A number of points needs mode resample: each keeps its row else.")
+        value: Any
+        for name, lowest, other in WHOLE_NUMBERS:
             value = getattr(self, name)
-            if value != "auto" and not (isinstance(value, int) and value >= 1):
-                raise PdflowError(f"{name} is {value!r}: give a whole number from 1, or auto.")
-        if self.points is not None and (self.mode == "points" or self.points < 1):
-            raise PdflowError("A number of points needs mode resample and must be 1 or more.")
-        if not self.overlap >= 1:
-            raise PdflowError(f"overlap is {self.overlap}: every point needs 1 patch or more.")
-        if self.radius is not None and not self.radius > 0:
-            raise PdflowError(f"radius is {self.radius}: it must be positive.")
+            if isinstance(value, (int, np.integer)) and value >= lowest:
+                object.__setattr__(self, name, int(value))  # numpy's overflow where Python's do not
+            elif value is not other and value != other:
+                least = f" from {lowest}" if lowest > -np.inf else ""
+                raise PdflowError(f"{name} is {value!r}: give a whole number{least}, or {other}.")
+        value = self.overlap
+        if not (isinstance(value, NUMBER) and 1 <= value < np.inf):
+            raise PdflowError(f"overlap is {value!r}: give a number of patches from 1.")
+        value = self.radius
+        if value is not None and not (isinstance(value, NUMBER) and 0 < value < np.inf):
+            raise PdflowError(f"radius is {value!r}: give a positive number.")
 
     def __call__(self, cloud: PointCloud, progress: Progress | None = None) -> Denoised:
         """Denoise a cloud. `progress` is called with the share (0 to 1) done since last time."""
@@ -136,17 +152,27 @@ class Denoiser:
                 f"{FEWEST_POINTS} are needed to tell a surface from noise."
             )
         stray = lonely[place]
-        passes = self._passes(surface, self.points or int((~stray).sum()), advance)
+        inliers, strays = np.flatnonzero(~stray), np.flatnonzero(stray)
+        if self.outliers == "remove":
+            strays = strays[:0]
+        count = self.points or len(inliers) + len(strays)
+        # Where points are thinned, those that lie apart are thinned as much.
+        some = min(len(strays), count * len(strays) // len(cloud))
+        passes = self._passes(surface, count - some, advance)
         if self.mode == "points":
             rows = np.arange(len(cloud))
             single[~lonely] = passes.points
             moved = single[place]
         else:
-            moved = passes.points
-            inliers = np.flatnonzero(~stray)
-            rows = inliers[knn(noisy[inliers], moved, 1)[1][:, 0]]
-        result = cloud[rows].with_points(moved + center)
-        shift = result.points - cloud.points[rows]
+            nearest = inliers[knn(noisy[inliers], passes.points, 1)[1][:, 0]]
+            strays = strays[farthest_point_sampling(noisy[strays], some)]
+            rows = np.concatenate([nearest, strays])
+            moved = np.concatenate([passes.points, noisy[strays]])
+        placed = moved + center
+        still = (moved == noisy[rows]).all(axis=1)
+        placed[still] = cloud.points[rows[still]]  # to the last bit
+        result = cloud[rows].with_points(placed)
+        shift = placed - cloud.points[rows]
         result = self._with_columns(result, stray[rows], shift)
         lengths = np.linalg.norm(shift, axis=1)
         report = Report(
@@ -169,15 +195,22 @@ class Denoiser:
         plan = make_plan(points, before, self.model.config)
         passes = plan.passes if self.iterations == "auto" else int(self.iterations)
         parts = plan.parts if self.parts == "auto" else int(self.parts)
+        parts = min(parts, max(1, len(points) // FEWEST_POINTS))
+        # Passes may add points but take none away: the next one is the better for each of them.
+        most = max(count, len(points))
         done = 0
         while done < passes:
             split = parts if done == 0 else 1
             scale = 1 / (split * passes)
-            points = self._one_pass(points, count, split, partial(_scaled, advance, scale))
+            points = self._one_pass(points, most, split, partial(_scaled, advance, scale))
             done += 1
             after = estimate_noise(points)
             if self.iterations == "auto" and after.sigma <= GONE * before.sigma:
                 break
+        if done < passes:
+            advance((passes - done) / passes)
+        if self.mode == "resample" and count < len(points):
+            points = points[farthest_point_sampling(points, count)]
         return Passes(points, before, after, done, parts)
 
     def _one_pass(self, points: Points, count: int, parts: int, advance: Progress) -> Points:
@@ -201,7 +234,17 @@ class Denoiser:
     def _denoise_part(self, points: Points, count: int, advance: Progress) -> Points:
         """Normalise, patch, flow, filter, inverse, stitch, restore."""
         config = self.model.config
-        patches = cover(points, config.patch_points, self.overlap, self.radius)
+        # New points are made of the places that patches give to the old ones.
+        most = len(points) * min(len(points), config.patch_points)
+        if count > most:
+            raise PdflowError(f"{count} points cannot be made: ask for at most {most}.")
+        grown = count / len(points)
+        overlap = self.overlap if grown <= 1 else max(self.overlap, 1 + grown)
+        patches = cover(points, config.patch_points, overlap, self.radius)
+        if self.radius is None:
+            islands = split_islands(patches, len(points))
+            if len(islands) > 1:
+                return self._denoise_apart(points, islands, count, advance)
         frames = patch_frames(
             points,
             patches,
@@ -221,15 +264,39 @@ class Denoiser:
             return blend(len(points), patches, moved, BLEND_SHARPNESS)
         return resample(points, patches, moved, count, BLEND_SHARPNESS)
 
+    def _denoise_apart(
+        self, points: Points, islands: list[NDArray[np.int64]], count: int, advance: Progress
+    ) -> Points:
+        """Each island as a cloud of its own; few points that are left over stay where they are."""
+        ends = np.cumsum([0, *map(len, islands)]) * count / len(points)
+        pieces = []
+        for rows, share in zip(islands, np.diff(ends.round().astype(int)), strict=True):
+            scaled = partial(_scaled, advance, len(rows) / len(points))
+            if len(rows) >= FEWEST_POINTS:
+                pieces.append(self._denoise_part(points[rows], share, scaled))
+            else:
+                pieces.append(points[rows])
+                scaled(1.0)
+        moved = np.concatenate(pieces)
+        if self.mode == "resample":
+            return moved
+        ordered = np.empty_like(points)
+        ordered[np.concatenate(islands)] = moved
+        return ordered
+
     def _with_columns(
         self, cloud: PointCloud, stray: NDArray[np.bool_], shift: Points
     ) -> PointCloud:
         """Attributes that were asked for; outliers taken out where they are to be removed."""
-        attributes = dict(cloud.attributes)
+        columns: dict[str, NDArray[Any]] = {}
         if self.displacement:
-            attributes["displacement"] = shift
+            columns["displacement"] = shift
         if self.outliers == "mark":
-            attributes["outlier"] = stray.astype(np.uint8)
+            columns["outlier"] = stray.astype(np.uint8)
+        for name in columns.keys() & cloud.attributes.keys():
+            told = f"The attribute {name!r} that the cloud had is replaced by that of this run."
+            warnings.warn(told, LossWarning, stacklevel=3)
+        attributes = {**cloud.attributes, **columns}
         result = PointCloud(cloud.points, attributes, cloud.metadata)
         return result[~stray] if self.outliers == "remove" else result
 
@@ -259,6 +326,7 @@ def _scaled(advance: Progress, scale: float, share: float) -> None:
 
 def denoise(
     points: Any,
+    /,
     *,
     mode: str = "points",
     iterations: int | str = "auto",
@@ -268,9 +336,11 @@ def denoise(
     **options: Any,
 ) -> Any:
     """Clean points of the same kind as `points`: a numpy array or torch tensor (M, 3), or a
-    PointCloud, whose attributes are kept.
+    PointCloud, whose attributes are kept. Whole numbers become float64.
 
-    The keywords, and further ones, are those of `Denoiser`.
+    device  where a named model works (default: the best there is); a loaded one stays where it is
+
+    The other keywords, and further ones, are those of `Denoiser`.
     """
     if not isinstance(model, PDFlow):
         model = load_model(model, device or best_device())
@@ -278,8 +348,25 @@ def denoise(
     if isinstance(points, PointCloud):
         return run(points).cloud
     if hasattr(points, "detach"):
-        array = points.detach().cpu().numpy()
-        return points.new_tensor(run(PointCloud(array)).cloud.points)
-    array = np.asarray(points)
+        wide = points.detach().double()
+        clean = wide.new_tensor(run(PointCloud(wide.cpu().numpy())).cloud.points)
+        return clean.to(points.dtype) if points.is_floating_point() else clean
+    array = _as_numbers(points)
     clean = run(PointCloud(array)).cloud.points
     return clean.astype(array.dtype) if array.dtype.kind == "f" else clean
+
+
+def _as_numbers(points: Any) -> NDArray[Any]:
+    """An array of real numbers, whatever its shape."""
+    try:
+        array = np.asarray(points)
+        if array.dtype.kind == "O":
+            array = array.astype(np.float64)
+    except (TypeError, ValueError):
+        array = np.empty(0, dtype=object)
+    if array.dtype.kind not in "biuf":
+        raise PdflowError(
+            f"Points in this {type(points).__name__} are no numbers: give one row (x, y, z) per "
+            "point, or a cloud that `pdflow.read` has read."
+        )
+    return array

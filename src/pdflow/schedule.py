@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdflow.geometry.neighbors import knn
+from pdflow.islands import points_within_reach
 from pdflow.model import FlowConfig
 from pdflow.noise.estimate import NoiseEstimate
 
@@ -45,9 +46,14 @@ def make_plan(points: NDArray[np.float64], noise: NoiseEstimate, config: FlowCon
 def noise_over_radius(
     points: NDArray[np.float64], noise: NoiseEstimate, config: FlowConfig
 ) -> float:
-    """Noise over the median radius of full patches of `points` (M, 3)."""
+    """Noise over the median radius of full patches of `points` (M, 3).
+
+    Patches end where an island does; smaller ones count as if they were filled up.
+    """
     size = min(config.patch_points, len(points))
     seeds = points[:: max(1, len(points) // SEEDS)]
-    radius = float(np.sqrt(np.median(knn(points, seeds, size)[0][:, -1])))
-    radius *= math.sqrt(config.patch_points / size)
+    sq_distances = knn(points, seeds, size)[0]
+    reached = points_within_reach(sq_distances)
+    sq_radii = sq_distances[np.arange(len(seeds)), reached - 1] * (config.patch_points / reached)
+    radius = float(np.sqrt(np.median(sq_radii)))
     return noise.sigma / radius if radius > 0 else 0.0
