@@ -54,8 +54,14 @@ def test_a_filter_that_mixes_all_channels_is_refused(pdflow, weights, tmp_path):
     model = weights(filter="lcc")
     done = pdflow("latent", GEAR, "-o", tmp_path / "codes.png", "--model", model)
     assert done.code == 2
-    assert "This network's filter is 'lcc'" in done.err
+    assert f"The filter of {model} is 'lcc': only a fixed mask" in done.err
     assert not (tmp_path / "codes.png").exists()
+
+
+def test_a_shipped_model_with_a_mask_is_found(pdflow, tmp_path):
+    done = pdflow("latent", GEAR, "-o", tmp_path / "codes.png", "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)[0]["moved"] < 1e-4
 
 
 def test_a_row_must_be_there(pdflow, weights, tmp_path):

@@ -23,6 +23,7 @@ from pdflow.geometry.frame import unit_sphere
 from pdflow.geometry.neighbors import knn
 from pdflow.geometry.patches import Patches, patch_frames
 from pdflow.model import PDFlow
+from pdflow.weights import load_model, released_models
 
 Points = NDArray[np.float64]
 CODES = ("[z_p, z_n]", "[z_p, z_c]", "[z_p + o, z_c]", "[z_p, z_c + o]")
@@ -43,16 +44,32 @@ class Decoded:
     common: float
 
 
+def masked_model(name: str | None) -> PDFlow:
+    """The named model, checked; without a name the first shipped one whose filter is a mask."""
+    if name is not None:
+        model = load_model(name)
+        if not _has_mask(model):
+            raise PdflowError(
+                f"The filter of {name} is {model.config.filter!r}: only a fixed mask (fbm) splits "
+                "a code into two parts, so choose a model that has one."
+            )
+        return model
+    for released in released_models():
+        model = load_model(released)
+        if _has_mask(model):
+            return model
+    raise PdflowError("No shipped model has a mask for its filter: name one with --model.")
+
+
+def _has_mask(model: PDFlow) -> bool:
+    return model.config.filter == "fbm" and 0 < model.config.masked_dims < model.config.channels
+
+
 def latent_experiment(
     model: PDFlow, cloud: Points, seed_row: int = 0, delta: float = 1.0
 ) -> list[Decoded]:
-    """The four patches around row `seed_row` of a cloud (M, 3)."""
+    """The four patches around row `seed_row` of a cloud (M, 3), by a model with a mask."""
     config = model.config
-    if config.filter != "fbm" or not 0 < config.masked_dims < config.channels:
-        raise PdflowError(
-            f"This network's filter is {config.filter!r}: only a fixed mask (fbm) splits a code "
-            "into two parts, so choose a model that has one."
-        )
     if not 0 <= seed_row < len(cloud):
         raise PdflowError(f"There is no row {seed_row}: give 0 to {len(cloud) - 1}.")
     sq_distances, rows = knn(cloud, cloud[[seed_row]], min(config.patch_points, len(cloud)))

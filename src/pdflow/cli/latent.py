@@ -21,9 +21,13 @@ def run(
         Path, typer.Option("--output", "-o", help="Picture to write.", metavar="FILE.png")
     ],
     model: Annotated[
-        str,
-        typer.Option("--model", help="Shipped model or weight file with a mask.", metavar="MODEL"),
-    ] = "pdflow",
+        str | None,
+        typer.Option(
+            "--model",
+            help="Shipped model or weight file with a mask; default: the first shipped one.",
+            metavar="MODEL",
+        ),
+    ] = None,
     row: Annotated[
         int, typer.Option("--row", help="Row of the point that the patch is around.", metavar="ROW")
     ] = 0,
@@ -43,12 +47,11 @@ def run(
     """
     import numpy as np
 
-    from pdflow.bench.latent import latent_experiment
+    from pdflow.bench.latent import latent_experiment, masked_model
     from pdflow.render import Panel, render_panels
-    from pdflow.weights import load_model
 
     cloud, _ = read_finite(source, format, drop_nonfinite)
-    patches = latent_experiment(load_model(model), cloud.points, row, delta)
+    patches = latent_experiment(masked_model(model), cloud.points, row, delta)
     denoised = patches[1].points
     ways = [patch.points - denoised for patch in patches]
     panels = [
