@@ -9,8 +9,7 @@ its own around its seed.
 from __future__ import annotations
 
 import time
-import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdflow.cloud import PointCloud
-from pdflow.errors import LossWarning, PdflowError
+from pdflow.errors import PdflowError
 from pdflow.geometry.distinct import distinct
 from pdflow.geometry.farthest import farthest_point_sampling
 from pdflow.geometry.frame import unit_sphere
@@ -33,6 +32,7 @@ from pdflow.likelihood import find_unlikely
 from pdflow.model import PDFlow
 from pdflow.noise.estimate import NoiseEstimate, estimate_noise
 from pdflow.outliers import find_outliers
+from pdflow.results import Denoised, Report, with_columns, without_row_metadata
 from pdflow.schedule import make_plan
 from pdflow.weights import load_model
 
@@ -58,26 +58,6 @@ WHOLE_NUMBERS: tuple[tuple[str, float, str | None], ...] = (
 """Options that are whole numbers, the lowest that makes sense, and what else they may be."""
 NUMBER = (int, float, np.integer, np.floating)
 Points = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Report:
-    """What a run did. Lengths are in the cloud's own unit."""
-
-    points: int
-    points_out: int
-    outliers: int
-    noise_before: float
-    noise_after: float
-    iterations: int
-    parts: int
-    mean_displacement: float
-    max_displacement: float
-    seconds: float
-
-    def as_dict(self) -> dict[str, Any]:
-        """The report as JSON types."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -171,9 +151,16 @@ class Denoiser:
         placed = moved + center
         still = (moved == noisy[rows]).all(axis=1)
         placed[still] = cloud.points[rows[still]]  # to the last bit
-        result = cloud[rows].with_points(placed)
         shift = placed - cloud.points[rows]
-        result = self._with_columns(result, stray[rows], shift)
+        columns: dict[str, NDArray[Any]] = {}
+        if self.displacement:
+            columns["displacement"] = shift
+        if self.outliers == "mark":
+            columns["outlier"] = stray[rows].astype(np.uint8)
+        taken = cloud[rows] if self.mode == "points" else without_row_metadata(cloud[rows])
+        result = with_columns(taken.with_points(placed), columns)
+        if self.outliers == "remove":
+            result = result[~stray[rows]]
         lengths = np.linalg.norm(shift, axis=1)
         report = Report(
             points=len(cloud),
@@ -284,22 +271,6 @@ class Denoiser:
         ordered[np.concatenate(islands)] = moved
         return ordered
 
-    def _with_columns(
-        self, cloud: PointCloud, stray: NDArray[np.bool_], shift: Points
-    ) -> PointCloud:
-        """Attributes that were asked for; outliers taken out where they are to be removed."""
-        columns: dict[str, NDArray[Any]] = {}
-        if self.displacement:
-            columns["displacement"] = shift
-        if self.outliers == "mark":
-            columns["outlier"] = stray.astype(np.uint8)
-        for name in columns.keys() & cloud.attributes.keys():
-            told = f"The attribute {name!r} that the cloud had is replaced by that of this run."
-            warnings.warn(told, LossWarning, stacklevel=3)
-        attributes = {**cloud.attributes, **columns}
-        result = PointCloud(cloud.points, attributes, cloud.metadata)
-        return result[~stray] if self.outliers == "remove" else result
-
 
 @dataclass(frozen=True)
 class Passes:
@@ -310,14 +281,6 @@ class Passes:
     after: NoiseEstimate
     iterations: int
     parts: int
-
-
-@dataclass(frozen=True)
-class Denoised:
-    """A clean cloud and the report of how it was made."""
-
-    cloud: PointCloud
-    report: Report
 
 
 def _scaled(advance: Progress, scale: float, share: float) -> None:
