@@ -105,6 +105,16 @@ def test_errors_name_the_file_that_caused_them(
     assert capsys.readouterr().err.startswith(f"error: {few}: ")
 
 
+def test_an_empty_output_does_not_mean_this_directory(
+    noisy: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(noisy.parent)
+    before = noisy.read_bytes()
+    assert main(["denoise", noisy.name, "-o", ""]) == 2
+    assert "empty" in capsys.readouterr().err
+    assert noisy.read_bytes() == before
+
+
 def test_a_folder_that_is_not_there_is_told_before_work_is_done(
     noisy: Path,
     tmp_path: Path,

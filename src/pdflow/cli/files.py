@@ -107,6 +107,8 @@ def plan_jobs(sources: Sequence[Path], output: str, suffix: str | None = None) -
             ends in a slash, which is made when the first result is there
     suffix  what replaces the suffix of the inputs in a directory; None keeps it
     """
+    if not output:
+        raise PdflowError("The name of the output is empty: name a file, or a directory.")
     ends_in_slash = output.endswith(("/", os.sep))
     try:
         is_folder = ends_in_slash or Path(output).is_dir()
