@@ -23,10 +23,13 @@ def test_reach_ends_at_the_first_gap_that_doubles_it() -> None:
     assert points_within_reach(np.square([far, np.arange(300.0)])).tolist() == [200, 300]
 
 
-def test_gaps_near_the_seed_do_not_count() -> None:
-    distances = np.concatenate([np.linspace(0, 0.01, 40), np.linspace(1, 2, 60)])
-    assert points_within_reach(np.square([distances])).tolist() == [100]
-    assert points_within_reach(np.square([distances[:50]])).tolist() == [50]
+def test_gaps_near_the_seed_count_where_they_are_very_wide() -> None:
+    near, far = np.linspace(0, 1, 40), np.linspace(0, 2, 60)
+    distances = [np.concatenate([near, far + gap]) for gap in (8, 12)]
+    assert points_within_reach(np.square(distances)).tolist() == [100, 40]
+    few = np.concatenate([near[:12], far + 1000])
+    assert points_within_reach(np.square([few])).tolist() == [72]
+    assert points_within_reach(np.square([near[:12]])).tolist() == [12]
 
 
 def test_one_part_is_no_island() -> None:

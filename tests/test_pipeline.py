@@ -167,6 +167,14 @@ def test_islands_smaller_than_a_patch_are_clouds_of_their_own(model: PDFlow) -> 
     assert sum(shares) == pytest.approx(1)
 
 
+def test_few_points_far_from_all_others_stay_where_they_are(model: PDFlow) -> None:
+    few = [_sphere(30, seed=i) + np.array([1e6 * (i + 1), 0, 0]) for i in range(5)]
+    noisy = np.concatenate([_sphere(700), *few])
+    clean = denoise(noisy, model=model)
+    assert np.array_equal(clean[700:], noisy[700:])
+    assert _off_sphere(clean[:700]) < 0.7 * _off_sphere(noisy[:700])
+
+
 def test_islands_get_their_share_of_new_points(model: PDFlow) -> None:
     noisy = np.concatenate([_sphere(700), _sphere(300, seed=1) + 1e4])
     for count in (1000, 4000):

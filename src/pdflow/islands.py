@@ -13,17 +13,24 @@ FEWEST_POINTS = 64
 JUMP = 2.0
 """How many times as far as all of an island, seen from one of its points, all others must be."""
 
+FEWEST_ALONE = 13
+WIDE_JUMP = 10.0
+"""From FEWEST_ALONE points on there are islands with too few for a surface, behind wider gaps."""
+
 
 def points_within_reach(sq_distances: FloatArray) -> IntArray:
     """(P,): how many neighbours, of N sorted by distance (P, N), lie before the first wide gap.
 
-    Gaps among the first FEWEST_POINTS do not count: near a point, scanners leave gaps on surfaces.
+    Among the first FEWEST_POINTS only very wide gaps count: near a point, scanners leave gaps on
+    surfaces.
     """
     count = sq_distances.shape[1]
-    gaps = sq_distances[:, FEWEST_POINTS:] > JUMP**2 * sq_distances[:, FEWEST_POINTS - 1 : -1]
-    if gaps.shape[1] == 0:
+    places = np.arange(FEWEST_ALONE, count)
+    if len(places) == 0:
         return np.full(len(sq_distances), count)
-    return np.asarray(np.where(gaps.any(axis=1), FEWEST_POINTS + gaps.argmax(axis=1), count))
+    jumps = np.where(places < FEWEST_POINTS, WIDE_JUMP, JUMP)
+    gaps = sq_distances[:, FEWEST_ALONE:] > jumps**2 * sq_distances[:, FEWEST_ALONE - 1 : -1]
+    return np.asarray(np.where(gaps.any(axis=1), places[gaps.argmax(axis=1)], count))
 
 
 def split_islands(patches: Patches, count: int) -> list[IntArray]:
