@@ -1,6 +1,6 @@
 """Our models as methods: MODEL, MODEL:MODE or MODEL:MODE:PASSES.
 
-pdflow                      the shipped model, every point keeps its row
+pdflow, pdflow:points       the shipped model, every point keeps its row
 pdflow:resample             the same, evenly resampled
 run/model.safetensors:points:1   any weight file, one pass
 """
@@ -25,12 +25,8 @@ _SPEC = re.compile(rf"(?P<model>.+?)(:(?P<mode>{'|'.join(MODES)}))?(:(?P<passes>
 
 
 def shipped_methods() -> list[Method]:
-    """Every shipped model in every mode; the first mode has no suffix."""
-    return [
-        model_method(name if mode == MODES[0] else f"{name}:{mode}")
-        for name in released_models()
-        for mode in MODES
-    ]
+    """Every shipped model in every mode."""
+    return [model_method(f"{name}:{mode}") for name in released_models() for mode in MODES]
 
 
 def is_model(spec: str) -> bool:
@@ -42,12 +38,12 @@ def is_model(spec: str) -> bool:
 
 
 def model_method(spec: str, device: str | None = None) -> Method:
-    """The method that a specification names."""
+    """The method that a specification names; it is always called MODEL:MODE[:PASSES]."""
     match = _SPEC.fullmatch(spec)
     assert match is not None
     model = load_model(match["model"], device or best_device())
-    name = spec.replace(match["model"], Path(match["model"]).stem, 1)
     mode, passes = match["mode"] or MODES[0], match["passes"]
+    name = ":".join([Path(match["model"]).stem, mode, *([passes] if passes else [])])
     return network_method(name, model, mode, int(passes) if passes else "auto")
 
 
