@@ -61,12 +61,15 @@ def network_method(
         return Denoised(done.cloud.points, f"{done.report.iterations}x{done.report.parts}")
 
     weights = weights_digest(model)
+    settings = {"weights": weights, "mode": mode, "iterations": iterations}
+    if parts != "auto":
+        settings["parts"] = parts
     return Method(
         name,
         "ours",
         lambda: Denoiser(model, mode=mode, iterations=iterations, parts=parts),
         denoise,
-        {"weights": weights, "mode": mode, "iterations": iterations, "parts": parts},
+        settings,
         {
             "parameters": sum(p.numel() for p in model.parameters()),
             "weights": weights[:DIGEST_LENGTH],
