@@ -21,6 +21,11 @@ what was measured here. Published rows are quoted with their source and were not
 CD, P2M and HD are of squared distances, as in the paper; `oracle` is the noisy input projected onto
 the true surface, so it shows what tangential noise alone costs."""
 
+TRENDS = """## Do the paper's trends hold?
+
+Networks of ablations are trained briefly, and all alike (their tables say how): what they show is
+the start of a training, not its end."""
+
 PEERS = """## The peers and their parameters
 
 No peer is told the noise level, as ours is not. Where it looks follows from one rule for all
@@ -49,7 +54,7 @@ def report_text(folder: Path) -> str:
     if not grids:
         raise PdflowError(f"{folder} holds no results: run `pdflow bench TABLE` first.")
     absent = [name for name in TABLES if name not in grids]
-    parts = [INTRO, "## Do the paper's trends hold?"]
+    parts = [INTRO, TRENDS]
     parts.append("\n".join(judgement.line() for judgement in judge(grids)))
     parts += [markdown_text(TABLES[name], grid).rstrip() for name, grid in grids.items()]
     if (folder / LATENT_FILE).exists():

@@ -126,7 +126,8 @@ def _name(grid: Grid, row: Row, block: Block) -> str:
     """A row's head: where a method failed on some shapes, on how many it did not."""
     if row.source:
         return f"{row.method} ({row.source})"
-    counts = [row.shapes.get((block.name, cell), 0) for cell in block.cells]
+    places = [(block.name, cell) for cell in block.cells]
+    counts = [row.shapes[place] for place in places if place in row.shapes] or [0]
     most = max(
         other.shapes.get((block.name, cell), 0) for other in grid.rows for cell in block.cells
     )
