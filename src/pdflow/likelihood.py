@@ -22,7 +22,7 @@ OVERLAP = 1.5
 
 BATCH = 8
 
-CUT = 4.0
+CUT = 5.0
 """Robust deviations below the median of its patches at which a point is taken for an outlier."""
 
 

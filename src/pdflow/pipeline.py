@@ -45,7 +45,7 @@ OUTLIERS = ("keep", "mark", "remove")
 BLEND_SHARPNESS = 8.0
 OVERLAP = 3.0
 """Patches that a point is in, where not told: with two, points are a few percent less exact."""
-LOOK = 0.3
+LOOK = 0.6
 """Share of a run that the search for unlikely points takes, for the progress bar."""
 GONE = 0.02
 """Noise left, as a share of what there was, below which no further pass is made."""

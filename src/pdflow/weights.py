@@ -33,7 +33,12 @@ def find_model(name_or_path: str | Path) -> Path:
     """The file of a shipped model, or the path itself."""
     if str(name_or_path) in released_models():
         return Path(str(resources.files("pdflow") / RELEASES / f"{name_or_path}.safetensors"))
-    return Path(name_or_path)
+    try:
+        return Path(name_or_path)
+    except TypeError as error:
+        known = ", ".join(released_models())
+        sentence = f"{name_or_path!r} is no model: give a file or a shipped name ({known})."
+        raise PdflowError(sentence) from error
 
 
 def load_model(name_or_path: str | Path, device: str | torch.device = "cpu") -> PDFlow:
@@ -50,12 +55,17 @@ def load_model(name_or_path: str | Path, device: str | torch.device = "cpu") -> 
         model.load_state_dict(tensors)
     except (RuntimeError, ValueError, TypeError) as error:
         first = str(error).splitlines()[0]
-        raise PdflowError(f"{path}: its tensors do not fit its config ({first})") from error
+        raise PdflowError(
+            f"{path}: its tensors do not fit its config ({first}): write it again with "
+            "`pdflow train` or `pdflow import-weights`."
+        ) from error
     try:
         return model.to(device).eval()
-    except (RuntimeError, AssertionError) as error:
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
         first = str(error).splitlines()[0]
-        raise PdflowError(f"Device {str(device)!r} cannot be used ({first}).") from error
+        raise PdflowError(
+            f"Device {str(device)!r} cannot be used ({first}): choose cpu, or leave it out."
+        ) from error
 
 
 def save_model(path: str | Path, model: PDFlow, provenance: dict[str, Any]) -> None:
@@ -85,7 +95,9 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         with safe_open(path, framework="pt") as file:
             return {k: file.get_tensor(k) for k in file.keys()}, file.metadata() or {}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
-        raise PdflowError(f"{path} is not a safetensors file ({error}).") from error
+        raise PdflowError(
+            f"{path} is not a safetensors file ({error}): give a file that pdflow wrote."
+        ) from error
 
 
 def _config(values: dict[str, Any]) -> FlowConfig:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import warnings
@@ -303,3 +305,15 @@ def test_progress_is_shown_on_a_terminal_only(pdflow, scan, monkeypatch, tmp_pat
     outcome = pdflow("convert", scan, tmp_path / "out.ply", "--json")
     assert "scan.ply" in outcome.err
     assert json.loads(outcome.out)["points"] == 200
+
+
+def test_sigterm_stops_like_ctrl_c(pdflow, scan, monkeypatch):
+    def terminate(paths):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(info, "expand_inputs", terminate)
+    outcome = pdflow("info", scan)
+    assert outcome.code == 130
+    assert outcome.err == "stopped: no unfinished file was left behind.\n"
+    assert signal.getsignal(signal.SIGTERM) is before

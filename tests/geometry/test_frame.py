@@ -50,3 +50,8 @@ def test_a_frame_cannot_be_changed() -> None:
 def test_what_has_no_sphere_is_refused(points: np.ndarray, said: str) -> None:
     with pytest.raises(PdflowError, match=said):
         unit_sphere(points)
+
+
+def test_the_smallest_clouds_keep_their_scale():
+    points = np.array([[0.0, 0.0, 0.0], [4e-300, 0.0, 0.0]])
+    assert unit_sphere(points).scale == pytest.approx(2e-300)

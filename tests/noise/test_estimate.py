@@ -10,8 +10,8 @@ import pytest
 from pdflow.errors import PdflowError
 from pdflow.noise import estimate
 from pdflow.noise.estimate import (
+    FEW_POINTS,
     FLOOR,
-    SCALES,
     NoiseEstimate,
     describe,
     estimate_noise,
@@ -178,14 +178,14 @@ class TestCloudsThatSayLittle:
         assert (estimate.sigma, estimate.relative, estimate.reliable) == (0, 0, False)
         assert (estimate.spacing > 0) == (count > 1)
 
-    @pytest.mark.parametrize("count", [30, 31, 100, SCALES[-1] - 1])
+    @pytest.mark.parametrize("count", [30, 31, 100, FEW_POINTS - 1])
     def test_few_points_give_a_rough_answer_and_say_so(self, count: int) -> None:
         estimate = estimate_noise(noisy("sphere", count, 0.1))
         assert 0 <= estimate.sigma < 0.3
         assert not estimate.reliable
 
     def test_enough_points_are_reliable(self) -> None:
-        assert estimate_noise(noisy("sphere", SCALES[-1], 0.1)).reliable
+        assert estimate_noise(noisy("sphere", FEW_POINTS, 0.1)).reliable
 
     def test_duplicates_are_not_more_points(self) -> None:
         estimate = estimate_noise(np.tile(noisy("sphere", 20, 0.1), (50, 1)))

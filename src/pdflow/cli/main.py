@@ -1,16 +1,21 @@
 """Entry point: find the subcommand, run it, turn errors into one sentence and an exit code.
 
-Exit codes: 0 done, 1 something unexpected broke, 2 bad input or bad usage, 130 stopped (Ctrl-C).
+Exit codes: 0 done, 1 something unexpected broke, 2 bad input or bad usage, 130 stopped by Ctrl-C
+or SIGTERM.
 Nothing here or at the top of a command's file imports numpy, scipy, numba or torch, so that
 `pdflow --help` answers at once.
 """
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 import typer
@@ -75,7 +80,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         warnings.simplefilter("always", LossWarning)
         warnings.showwarning = _WarningPrinter(debug)
         try:
-            code = app(args=words or ["--help"], prog_name="pdflow", standalone_mode=False)
+            with _terminated_like_interrupted():
+                code = app(args=words or ["--help"], prog_name="pdflow", standalone_mode=False)
             return _say_stopped() if code == STOPPED else int(code or DONE)
         except PdflowError as error:
             return _say_error(str(error), BAD_INPUT, debug)
@@ -90,6 +96,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
             what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             hint = "this is not your fault; add --debug to see where it happened, and report it."
             return _say_error(f"{what}; {hint}", BROKEN, debug)
+
+
+@contextmanager
+def _terminated_like_interrupted() -> Iterator[None]:
+    """Let SIGTERM end a command as Ctrl-C does, which leaves no unfinished file behind."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _take_debug(words: list[str]) -> tuple[bool, list[str]]:

@@ -28,7 +28,13 @@ def finite_points(points: ArrayLike, name: str = "Points") -> FloatArray:
     ...
     pdflow.errors.PdflowError: Points has NaN or infinite coordinates, first in row 0: drop them.
     """
-    array = np.ascontiguousarray(points, dtype=np.float64)
+    try:
+        array = np.ascontiguousarray(points, dtype=np.float64)
+    except (TypeError, ValueError, RuntimeError) as error:
+        kind = type(points).__name__
+        raise PdflowError(
+            f"{name} must be an array of numbers (M, 3), not {kind}: of a cloud pass its points."
+        ) from error
     if array.ndim != 2 or array.shape[1] != 3:
         raise PdflowError(f"{name} must have shape (M, 3), not {array.shape}: pass one row each.")
     # NaN goes through minima and maxima, which need no memory, so two passes settle all.

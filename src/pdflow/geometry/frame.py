@@ -50,6 +50,8 @@ def unit_sphere(points: ArrayLike) -> Frame:
     low, high = columns.min(axis=1), columns.max(axis=1)
     # Halves are added, not sums halved: coordinates near the largest float stay finite.
     center = low / 2 + high / 2
-    x, y, z = columns - center[:, None]
-    scale = float(np.sqrt((x * x + y * y + z * z).max()))
+    # Squares of the smallest numbers are 0; those of shares of the extent are not.
+    extent = float((high - low).max()) or 1.0
+    x, y, z = (columns - center[:, None]) / extent
+    scale = extent * float(np.sqrt((x * x + y * y + z * z).max()))
     return Frame(center, scale if scale > 0 else 1.0)

@@ -32,6 +32,9 @@ from pdflow.geometry.seeds import generator
 SCALES: tuple[int, ...] = (9, 16, 29, 52, 94, 169, 304)
 """Sizes of the neighbourhoods, in points; the query itself counts."""
 
+FEW_POINTS = 1000
+"""In clouds of fewer points the larger neighbourhoods are half of the shape."""
+
 REACH_SCALE = 29
 """The distance to this neighbour, the `reach` of a query, is the unit of its description."""
 
@@ -77,8 +80,9 @@ class NoiseEstimate:
     relative  sigma as a part of the radius of the bounding sphere, which is corrected for the
               noise in it; 0.01 is what papers call 1 %
     spacing   median distance from a point to the nearest other one, duplicates left out
-    reliable  False where there were too few different points: fewer than 304 for the larger
-              neighbourhoods (sigma is rough), fewer than 30 for any (sigma is 0)
+    reliable  False where there were too few different points: fewer than 1000 for the larger
+              neighbourhoods to be parts of the shape (sigma is rough), fewer than 30 for any
+              (sigma is 0)
     """
 
     sigma: float
@@ -161,7 +165,7 @@ def estimate_with(network: Network, points: ArrayLike, seed: int = 0) -> NoiseEs
     cloud = _distinct(frame.apply(given))
     if len(cloud) <= REACH_SCALE:
         return NoiseEstimate(0.0, 0.0, _spacing_of_few(cloud) * frame.scale, False)
-    reliable = len(cloud) >= SCALES[-1]
+    reliable = len(cloud) >= FEW_POINTS
     seen = describe(cloud, cloud[_strata(len(cloud), QUERIES, rng)])
     spacing = float(np.median(seen.nearest))
     sigma, ratio = _agree(network, seen)
