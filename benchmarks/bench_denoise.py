@@ -11,20 +11,17 @@ The network that is timed is the shipped one unless a file is named.
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import resource
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
 from pdflow import pipeline
+from pdflow.bench.machine import commit, describe_machine
 from pdflow.cloud import PointCloud
 from pdflow.pipeline import DEFAULT_MODEL, Denoiser
 from pdflow.weights import load_model
@@ -45,7 +42,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--sizes", default="10000,100000", help="points, with commas between")
     given = parser.parse_args()
-    print(f"{cpu_name()}, {cores()} cores, Python {platform.python_version()}")
+    print(describe_machine())
     print(f"torch {torch.__version__}, commit {commit()}, seed {SEED}, model {given.model}")
     model = load_model(given.model)
 
@@ -140,23 +137,6 @@ def bumpy_sphere(count: int) -> PointCloud:
     way /= np.linalg.norm(way, axis=1, keepdims=True)
     surface = way * (1 + 0.1 * np.sin(4 * way[:, :1]) * np.cos(3 * way[:, 1:2]))
     return PointCloud(surface + NOISE * rng.normal(size=surface.shape))
-
-
-def cpu_name() -> str:
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
-
-
-def cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def commit() -> str:
-    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.stdout.strip() or "unknown"
 
 
 if __name__ == "__main__":

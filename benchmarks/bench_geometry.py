@@ -19,8 +19,8 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from machine import commit, describe_machine
 
+from pdflow.bench.machine import commit, describe_machine
 from pdflow.geometry import farthest_point_sampling, knn, sample_mesh
 from pdflow.mesh import TriangleMesh
 

@@ -17,8 +17,8 @@ from functools import partial
 import numpy as np
 import torch
 from bench_denoise import bumpy_sphere, stage_times
-from machine import commit, describe_machine
 
+from pdflow.bench.machine import commit, describe_machine
 from pdflow.cloud import PointCloud
 from pdflow.geometry.frame import unit_sphere
 from pdflow.geometry.patches import cover, patch_frames

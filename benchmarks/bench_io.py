@@ -17,9 +17,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from machine import commit, describe_machine
 
 from pdflow import PointCloud, read, write
+from pdflow.bench.machine import commit, describe_machine
 from pdflow.errors import PdflowError
 from pdflow.io import FORMATS
 

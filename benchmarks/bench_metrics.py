@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-from machine import commit, describe_machine
 from scipy.spatial import ConvexHull
 
+from pdflow.bench.machine import commit, describe_machine
 from pdflow.geometry.triangles import cast_rays, closest_on_mesh, faces_to_points
 from pdflow.mesh import TriangleMesh
 from pdflow.metrics import METRICS, measure

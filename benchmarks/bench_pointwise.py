@@ -17,9 +17,9 @@ from itertools import pairwise
 
 import torch
 import triton.testing
-from machine import commit
 from torch import Tensor
 
+from pdflow.bench.machine import commit
 from pdflow.kernels import affine_triton, couple_triton, edge_split_triton
 from pdflow.kernels.affine import affine_torch
 from pdflow.kernels.couple_triton import Couple, Shape

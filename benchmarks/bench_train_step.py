@@ -18,9 +18,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import torch
-from machine import commit
 from torch.profiler import ProfilerActivity, profile
 
+from pdflow.bench.machine import commit
 from pdflow.kernels import plain_torch
 from pdflow.train.capture import captured
 from pdflow.train.data import PatchPool

@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache, partial
 from itertools import pairwise
@@ -25,6 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pdflow.bench.machine import commit
 from pdflow.geometry import knn, unit_sphere
 from pdflow.noise.estimate import (
     LOG_SPREADS,
@@ -257,11 +257,6 @@ def as_text(document: dict[str, Any], shapes: int) -> str:
         "data": f"{shapes} training shapes of PUSet, {CLOUDS} noisy clouds of each",
     }
     return json.dumps({"about": about, **document}, separators=(",", ":")) + "\n"
-
-
-def commit() -> str:
-    command = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
 # The check

@@ -20,11 +20,11 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
-from machine import commit, describe_machine
 
 import pdflow
 from pdflow.bench import peers
 from pdflow.bench.cases import Case
+from pdflow.bench.machine import commit, describe_machine
 from pdflow.bench.peers.rule import Rule
 from pdflow.metrics import measure
 from pdflow.noise.models import add_noise

@@ -344,3 +344,16 @@ def test_real_files_survive_ply(
     last = read(tmp_path / "b.pcd")
     same_attributes(last, first)
     assert last.metadata["pcd"] == first.metadata["pcd"]
+
+
+def test_zeros_that_fill_the_last_page_are_no_points(tmp_path: Path) -> None:
+    cloud = PointCloud(np.arange(12.0).reshape(4, 3))
+    path = tmp_path / "page.pcd"
+    write(path, cloud)
+    whole = path.read_bytes()
+    left_over = 4096 - whole.index(b"DATA binary\n") - len(b"DATA binary\n")
+    path.write_bytes(whole + bytes(left_over))
+    np.testing.assert_array_equal(read(path).points, cloud.points)
+    path.write_bytes(whole + bytes(left_over - 1) + b"\x01")
+    with pytest.raises(PdflowError, match="the header promises 4 points"):
+        read(path)

@@ -60,6 +60,8 @@ DIALECT = Dialect(
 )
 LARGEST_COMPRESSED = 2**32 * 31 // 32
 """Bytes of points that binary_compressed can count even if they do not get smaller."""
+PAGE = 4096
+"""Bytes that PCL's tools reserve for a header."""
 
 Block = tuple[PcdField, NDArray[Any]]
 """A field and its values (M, W)."""
@@ -152,7 +154,7 @@ def _read_blocks(file: IO[bytes], header: PcdHeader, path: Path) -> list[Block]:
     if header.data == "ascii":
         blocks = _read_text(file, n_left, header, path)
     elif header.data == "binary":
-        if not n_needed <= n_left < n_needed + header.point_bytes:
+        if not _has_its_size(file, n_needed, header, path):
             raise _wrong_size(path, header, f"{n_needed} bytes", f"{n_left} bytes")
         rows = np.fromfile(file, np.uint8, n_needed).reshape(header.count, -1)
         ends = np.cumsum([field.n_bytes for field in header.fields])
@@ -176,6 +178,24 @@ def _read_blocks(file: IO[bytes], header: PcdHeader, path: Path) -> list[Block]:
             if field.name != PADDING:
                 blocks.append((field, _from_bytes(unpacked[start:end], field)))
     return blocks
+
+
+def _has_its_size(file: IO[bytes], n_needed: int, header: PcdHeader, path: Path) -> bool:
+    """Whether the points end the file, or zeros that PCL's tools leave behind them.
+
+    These reserve a page for the header and write the data right behind it: what the header did
+    not need of the page is left over at the end.
+    """
+    size, here = path.stat().st_size, file.tell()
+    n_over = size - here - n_needed
+    if n_over < header.point_bytes:
+        return n_over >= 0
+    if size - n_needed != PAGE:
+        return False
+    file.seek(n_needed, 1)
+    rest = file.read()
+    file.seek(here)
+    return not any(rest)
 
 
 def _read_text(file: IO[bytes], n_left: int, header: PcdHeader, path: Path) -> list[Block]:
