@@ -31,7 +31,7 @@ NOISE = 0.01
 PAPER_FLOP = 155e9
 MATRIX = 2048
 STAGES = (
-    "distinct", "find_outliers", "estimate_noise", "make_plan", "cover", "patch_frames",
+    "distinct", "find_outliers", "estimate_noise", "make_plan", "cover", "network_frames",
     "denoise_patches", "blend", "resample", "knn",
 )  # fmt: skip
 

@@ -20,9 +20,8 @@ from bench_denoise import bumpy_sphere, stage_times
 
 from pdflow.bench.machine import commit, describe_machine
 from pdflow.cloud import PointCloud
-from pdflow.geometry.frame import unit_sphere
-from pdflow.geometry.patches import cover, patch_frames
-from pdflow.inference import GPU_BATCH, best_device
+from pdflow.geometry.patches import cover
+from pdflow.inference import GPU_BATCH, best_device, network_frames
 from pdflow.model import PDFlow
 from pdflow.pipeline import DEFAULT_MODEL, Denoiser
 from pdflow.weights import load_model
@@ -66,12 +65,8 @@ def time_stages(run: Denoiser, cloud: PointCloud, rounds: int) -> None:
 
 def compare_precisions(model: PDFlow, points: np.ndarray) -> None:
     """Print the deviation from float64 and the rate of the network alone, for one batch."""
-    config = model.config
-    patches = cover(points, config.patch_points, 1.0)
-    sphere = unit_sphere(points)
-    frames = patch_frames(
-        points, patches, sphere, config.patch_radius, config.patch_points, config.centred
-    )
+    patches = cover(points, model.config.patch_points, 1.0)
+    frames = network_frames(model, points, patches)
     device = next(model.parameters()).device
     rows = patches.rows[:GPU_BATCH]
     batch = torch.from_numpy(frames[:GPU_BATCH].cut(points, rows)).to(device)

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pdflow.fast import FastNetwork, Spans
+from pdflow.geometry.frame import unit_sphere
+from pdflow.geometry.patches import Patches, PatchFrames, patch_frames
 from pdflow.model import PDFlow
 
 GPU_BATCH = 256
@@ -27,7 +29,7 @@ WATCHED_PATCHES = 4
 """Patches on which the scales of affine couplings are watched before constant ones are skipped."""
 
 Progress = Callable[[float], None]
-Patches = NDArray[np.float64]
+Points = NDArray[np.float64]
 
 
 def best_device() -> str:
@@ -35,15 +37,33 @@ def best_device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
+def scaled(progress: Progress, scale: float) -> Progress:
+    """The progress of a part whose whole is `scale` of all."""
+    return lambda share: progress(scale * share)
+
+
+def network_frames(model: PDFlow, points: Points, patches: Patches) -> PatchFrames:
+    """What brings patches of a cloud (M, 3) to the place, size and density that a model knows."""
+    config = model.config
+    return patch_frames(
+        points,
+        patches,
+        unit_sphere(points),
+        config.patch_radius,
+        config.patch_points,
+        config.centred,
+    )
+
+
 def denoise_patches(
     model: PDFlow,
-    patches: Patches,
+    patches: Points,
     seed: int | None,
     progress: Progress,
     *,
     threads: int | None = None,
     skip_constant_scales: bool = True,
-) -> Patches:
+) -> Points:
     """Clean patches (P, N, 3) from noisy ones in the network's frame.
 
     seed      None takes eps = 0; from a number, patch i draws its eps from `seed` and i alone,
@@ -64,7 +84,7 @@ def denoise_patches(
 
 
 def _run_in_batches(
-    model: PDFlow, patches: Patches, clean: Patches, seed: int | None, progress: Progress, size: int
+    model: PDFlow, patches: Points, clean: Points, seed: int | None, progress: Progress, size: int
 ) -> None:
     """Fill `clean`, `size` patches at a time, on the model's device.
 
@@ -111,7 +131,7 @@ def _store(
     part: slice,
     result: Tensor,
     done: torch.cuda.Event | None,
-    clean: Patches,
+    clean: Points,
     progress: Progress,
 ) -> None:
     if done is not None:
@@ -121,7 +141,7 @@ def _store(
 
 
 def _batch_that_fits(device: torch.device, points: int) -> int:
-    """Patches of so many points that can go through the network together."""
+    """Points of so many points that can go through the network together."""
     if device.type != "cuda":
         return GPU_BATCH
     free, _ = torch.cuda.mem_get_info(device)
@@ -131,8 +151,8 @@ def _batch_that_fits(device: torch.device, points: int) -> int:
 
 def _run_on_cpu(
     model: PDFlow,
-    patches: Patches,
-    clean: Patches,
+    patches: Points,
+    clean: Points,
     seed: int | None,
     progress: Progress,
     threads: int | None,

@@ -11,9 +11,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from pdflow.geometry.frame import unit_sphere
-from pdflow.geometry.patches import cover, patch_frames
-from pdflow.inference import Progress
+from pdflow.geometry.patches import cover
+from pdflow.inference import Progress, network_frames, scaled
 from pdflow.islands import FEWEST_POINTS, split_islands
 from pdflow.model import PDFlow
 
@@ -48,23 +47,15 @@ def likelihood_scores(
     if len(points) < FEWEST_POINTS:
         progress(1.0)
         return np.zeros(len(points))
-    config = model.config
-    patches = cover(points, config.patch_points, OVERLAP)
+    patches = cover(points, model.config.patch_points, OVERLAP)
     islands = split_islands(patches, len(points))
     if len(islands) > 1:
         apart = np.empty(len(points))
         for rows in islands:
-            share = partial(_scaled, progress, len(rows) / len(points))
+            share = scaled(progress, len(rows) / len(points))
             apart[rows] = likelihood_scores(model, points[rows], share)
         return apart
-    frames = patch_frames(
-        points,
-        patches,
-        unit_sphere(points),
-        config.patch_radius,
-        config.patch_points,
-        config.centred,
-    )
+    frames = network_frames(model, points, patches)
     likelihoods = _likelihoods_of_all(model, frames.cut(points, patches.rows), progress)
     middle = np.median(likelihoods, axis=1, keepdims=True)
     spread = 1.4826 * np.median(np.abs(likelihoods - middle), axis=1, keepdims=True)
@@ -114,7 +105,3 @@ def point_likelihoods(model: PDFlow, patches: torch.Tensor) -> NDArray[np.float6
         model.log_prob_points(placed, model.graph(placed)).double().cpu().numpy()
     )
     return likelihoods
-
-
-def _scaled(progress: Progress, scale: float, share: float) -> None:
-    progress(scale * share)

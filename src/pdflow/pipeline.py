@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +23,9 @@ from pdflow.geometry.farthest import farthest_point_sampling
 from pdflow.geometry.frame import unit_sphere
 from pdflow.geometry.neighbors import knn
 from pdflow.geometry.partition import interleave
-from pdflow.geometry.patches import cover, patch_frames
+from pdflow.geometry.patches import cover
 from pdflow.geometry.stitch import blend, resample
-from pdflow.inference import Progress, best_device, denoise_patches
+from pdflow.inference import Progress, best_device, denoise_patches, network_frames, scaled
 from pdflow.islands import FEWEST_POINTS, split_islands
 from pdflow.likelihood import find_unlikely
 from pdflow.model import PDFlow
@@ -122,9 +121,9 @@ class Denoiser:
         single, place = distinct(noisy)
         lonely = find_outliers(single)
         if self.outliers != "keep" and np.count_nonzero(~lonely) >= FEWEST_POINTS:
-            look = partial(_scaled, advance, LOOK)
+            look = scaled(advance, LOOK)
             lonely[~lonely] = find_unlikely(self.model, single[~lonely], look)
-            advance = partial(_scaled, advance, 1 - LOOK)
+            advance = scaled(advance, 1 - LOOK)
         surface = single[~lonely]
         if len(surface) < FEWEST_POINTS:
             raise PdflowError(
@@ -189,7 +188,7 @@ class Denoiser:
         while done < passes:
             split = parts if done == 0 else 1
             scale = 1 / (split * passes)
-            points = self._one_pass(points, most, split, partial(_scaled, advance, scale))
+            points = self._one_pass(points, most, split, scaled(advance, scale))
             done += 1
             after = estimate_noise(points)
             if self.iterations == "auto" and after.sigma <= GONE * before.sigma:
@@ -232,14 +231,7 @@ class Denoiser:
             islands = split_islands(patches, len(points))
             if len(islands) > 1:
                 return self._denoise_apart(points, islands, count, advance)
-        frames = patch_frames(
-            points,
-            patches,
-            unit_sphere(points),
-            config.patch_radius,
-            config.patch_points,
-            config.centred,
-        )
+        frames = network_frames(self.model, points, patches)
         clean = denoise_patches(
             self.model,
             frames.cut(points, patches.rows),
@@ -258,12 +250,12 @@ class Denoiser:
         ends = np.cumsum([0, *map(len, islands)]) * count / len(points)
         pieces = []
         for rows, share in zip(islands, np.diff(ends.round().astype(int)), strict=True):
-            scaled = partial(_scaled, advance, len(rows) / len(points))
+            own = scaled(advance, len(rows) / len(points))
             if len(rows) >= FEWEST_POINTS:
-                pieces.append(self._denoise_part(points[rows], share, scaled))
+                pieces.append(self._denoise_part(points[rows], share, own))
             else:
                 pieces.append(points[rows])
-                scaled(1.0)
+                own(1.0)
         moved = np.concatenate(pieces)
         if self.mode == "resample":
             return moved
@@ -281,10 +273,6 @@ class Passes:
     after: NoiseEstimate
     iterations: int
     parts: int
-
-
-def _scaled(advance: Progress, scale: float, share: float) -> None:
-    advance(scale * share)
 
 
 def denoise(

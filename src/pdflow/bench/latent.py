@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pdflow.errors import PdflowError
-from pdflow.geometry.frame import unit_sphere
 from pdflow.geometry.neighbors import knn
-from pdflow.geometry.patches import Patches, patch_frames
+from pdflow.geometry.patches import Patches
+from pdflow.inference import network_frames
 from pdflow.model import PDFlow
 from pdflow.weights import load_model, released_models
 
@@ -69,19 +69,11 @@ def latent_experiment(
     model: PDFlow, cloud: Points, seed_row: int = 0, delta: float = 1.0
 ) -> list[Decoded]:
     """The four patches around row `seed_row` of a cloud (M, 3), by a model with a mask."""
-    config = model.config
     if not 0 <= seed_row < len(cloud):
         raise PdflowError(f"There is no row {seed_row}: give 0 to {len(cloud) - 1}.")
-    sq_distances, rows = knn(cloud, cloud[[seed_row]], min(config.patch_points, len(cloud)))
+    sq_distances, rows = knn(cloud, cloud[[seed_row]], min(model.config.patch_points, len(cloud)))
     patches = Patches(np.array([seed_row]), rows, sq_distances)
-    frames = patch_frames(
-        cloud,
-        patches,
-        unit_sphere(cloud),
-        config.patch_radius,
-        config.patch_points,
-        config.centred,
-    )
+    frames = network_frames(model, cloud, patches)
     noisy = frames.apply(cloud[rows])
     decoded = [frames.undo(patch)[0] for patch in _decode_all(model, noisy, delta)]
     radius = float(patches.radii[0])
