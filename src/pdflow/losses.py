@@ -10,6 +10,7 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from pdflow.errors import PdflowError
+from pdflow.flow.passes import Beside, separate_passes
 from pdflow.kernels.graph import nearest
 from pdflow.kernels.matching import approximate_matching
 from pdflow.model import PDFlow
@@ -127,17 +128,22 @@ def joint_loss(
 
     sigma  (B,) noise of each patch, needed where `config.floor` is set
 
-    The clean branch of LCC builds its own graph, and draws its own eps unless it is shared.
+    The clean branch of LCC builds its own graph, and draws its own eps unless it is shared. It
+    starts after the noisy points are augmented, since both move the running statistics of batch
+    normalisation, and runs beside all else.
     """
+    on_noisy, on_code, on_clean = separate_passes(model, 3)
     graph = model.graph(noisy)
     eps = model.sample_eps(noisy, generator)
-    encoding = model.encode(noisy, graph, eps)
-    filtered = model.filter(encoding.code)
-    prediction = model.decode(filtered, graph)
+    augmented, log_q = on_noisy("augment", noisy, graph, eps)
     clean_code = None
     if model.filter.needs_clean_code and config.denoise:
-        clean_eps = eps if config.shared_eps else model.sample_eps(clean, generator)
-        clean_code = model.encode(clean, model.graph(clean), clean_eps).code
+        with Beside(clean, eps) as clean_branch:
+            clean_eps = eps if config.shared_eps else model.sample_eps(clean, generator)
+            clean_code = on_clean("encode", clean, model.graph(clean), clean_eps).code
+    encoding = on_noisy("encode_augmented", augmented, log_q, graph)
+    filtered = model.filter(encoding.code)
+    prediction = on_code("decode", filtered, graph)
     sq_distances = sq_matched_distances(prediction, clean, MATCHINGS[config.matching])
     rec = _per_patch(sq_distances, noisy, sigma, config).mean()
     chamfer = rec.new_zeros(())
@@ -145,6 +151,8 @@ def joint_loss(
         there, back = sq_nearest_distances(prediction, clean)
         chamfer = _per_patch(there, noisy, sigma, config).mean()
         chamfer = chamfer + _per_patch(back, clean, sigma, config).mean()
+    if clean_code is not None:
+        clean_branch.join(clean_code)
     prior = -encoding.log_likelihood().sum(1).mean()
     denoise = model.filter.loss(filtered, clean_code) if config.denoise else rec.new_zeros(())
     total = (

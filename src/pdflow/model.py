@@ -231,13 +231,21 @@ class PDFlow(nn.Module):
 
     def encode(self, points: Tensor, graph: Tensor, eps: Tensor | None = None) -> Encoding:
         """Augment and map to latent space, Eq. (6) and (1). Without eps it is zero."""
-        log_q = points.new_zeros(points.shape[:2])
-        h = points
-        if self.augmentation is not None:
-            if eps is None:
-                eps = points.new_zeros(*points.shape[:2], self.config.augment_dims)
-            augmented, log_q = self.augmentation(points, graph, eps)
-            h = torch.cat([points, augmented], -1)
+        return self.encode_augmented(*self.augment(points, graph, eps), graph)
+
+    def augment(
+        self, points: Tensor, graph: Tensor, eps: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """h (B, N, D), the points with their extra dimensions, Eq. (6), and log_q (B, N)."""
+        if self.augmentation is None:
+            return points, points.new_zeros(points.shape[:2])
+        if eps is None:
+            eps = points.new_zeros(*points.shape[:2], self.config.augment_dims)
+        augmented, log_q = self.augmentation(points, graph, eps)
+        return torch.cat([points, augmented], -1), log_q
+
+    def encode_augmented(self, h: Tensor, log_q: Tensor, graph: Tensor) -> Encoding:
+        """Map what `augment` returned to latent space, Eq. (1)."""
         code, log_det = self.flow.transform(h, graph)
         return Encoding(code, log_det, log_q)
 

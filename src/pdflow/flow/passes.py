@@ -1,0 +1,115 @@
+"""Several passes through one network in a training step: gradients added once, side by side.
+
+A parameter that is used in several passes gets a gradient from each of them. Autograd adds these
+up one by one, in a launch for every parameter and pass; here they are added together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+Run = Callable[..., Any]
+"""Calls a method of the network, given its name and arguments."""
+
+
+def separate_passes(network: nn.Module, count: int) -> list[Run]:
+    """`count` ways to call methods of a network, whose gradients are added up in one go."""
+    caller = _Caller(network)
+    named = dict(caller.named_parameters())
+    if not torch.is_grad_enabled() or not all(p.requires_grad for p in named.values()):
+        return [caller] * count
+    aliases: Sequence[Tensor] = _Share.apply(count, *named.values())  # type: ignore[no-untyped-call]
+    groups = [aliases[i * len(named) : (i + 1) * len(named)] for i in range(count)]
+    return [_Pass(caller, dict(zip(named, group, strict=True))) for group in groups]
+
+
+class _Caller(nn.Module):
+    """A network as a module whose `forward` calls any method of it."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, method: str, *arguments: Any) -> Any:
+        return getattr(self.network, method)(*arguments)
+
+
+class _Pass:
+    """The caller with aliases in place of its parameters."""
+
+    def __init__(self, caller: _Caller, aliases: dict[str, Tensor]) -> None:
+        self.caller, self.aliases = caller, aliases
+
+    def __call__(self, method: str, *arguments: Any) -> Any:
+        return functional_call(self.caller, self.aliases, (method, *arguments))
+
+
+class _Share(torch.autograd.Function):
+    """`count` aliases of every tensor; the backward adds up what comes back for each."""
+
+    @staticmethod
+    def forward(ctx: Any, count: int, *tensors: Tensor) -> tuple[Tensor, ...]:
+        ctx.set_materialize_grads(False)
+        ctx.number = len(tensors)
+        # Not views: a first batch may still set the parameters of activation norms in place.
+        return tuple(tensor.data for _ in range(count) for tensor in tensors)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+        totals = list(gradients[: ctx.number])
+        for first in range(ctx.number, len(gradients), ctx.number):
+            more = gradients[first : first + ctx.number]
+            both = [i for i, g in enumerate(more) if g is not None and totals[i] is not None]
+            # Tensors of one call must be laid out alike, or it falls back to one launch for each.
+            pairs = [[g[i].contiguous() for i in both] for g in (totals, more)]  # type: ignore[union-attr]
+            totals = [t if g is None else g for t, g in zip(totals, more, strict=True)]
+            for i, total in zip(both, torch._foreach_add(*pairs) if both else (), strict=True):
+                totals[i] = total
+        return (None, *totals)
+
+
+class Beside:
+    """Queue the work of a block beside what follows it, on a stream of its own; plain on a CPU.
+
+    inputs  tensors made before the block that it reads
+
+    Autograd runs the backward of the block on the same stream. `join` before outputs are read.
+    """
+
+    def __init__(self, *inputs: Tensor) -> None:
+        self.inputs = inputs
+        self.entered = ExitStack()
+        self.device = inputs[0].device
+
+    def __enter__(self) -> Beside:
+        if self.device.type == "cuda":
+            side = _side_stream(self.device)
+            side.wait_stream(torch.cuda.current_stream(self.device))
+            for tensor in self.inputs:
+                tensor.record_stream(side)
+            self.entered.enter_context(torch.cuda.stream(side))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.entered.close()
+
+    def join(self, *outputs: Tensor) -> None:
+        """Let the current stream wait for the block, which made these tensors."""
+        if self.device.type == "cuda":
+            main = torch.cuda.current_stream(self.device)
+            main.wait_stream(_side_stream(self.device))
+            for tensor in outputs:
+                tensor.record_stream(main)
+
+
+@cache
+def _side_stream(device: torch.device) -> torch.cuda.Stream:
+    """One stream per device: memory is kept apart for each of them."""
+    return torch.cuda.Stream(device)
