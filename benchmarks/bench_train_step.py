@@ -63,7 +63,7 @@ def recipes(batch: int) -> dict[str, Recipe]:
     paper = load_recipe("paper-lcc")
     paper = replace(
         paper,
-        loss=replace(paper.loss, matching="approximate"),
+        loss=replace(paper.loss, matching="auction"),
         optim=replace(paper.optim, batch=batch, precision="bf16"),
     )
     ours = load_recipe("pdflow")

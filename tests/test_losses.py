@@ -100,7 +100,7 @@ def test_central_points_can_weigh_more() -> None:
 
 
 def test_unknown_matching_is_refused() -> None:
-    with pytest.raises(PdflowError, match="exact, approximate, paired"):
+    with pytest.raises(PdflowError, match="exact, approximate, auction, paired"):
         LossConfig(matching="closest")
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from pdflow.errors import PdflowError
 from pdflow.flow.passes import Beside, separate_passes
 from pdflow.kernels.graph import nearest
-from pdflow.kernels.matching import approximate_matching
+from pdflow.kernels.matching import approximate_matching, auction_matching
 from pdflow.model import PDFlow
 
 Matching = Callable[[Tensor, Tensor], Tensor]
@@ -40,6 +40,7 @@ def paired_matching(prediction: Tensor, target: Tensor) -> Tensor:
 MATCHINGS: dict[str, Matching] = {
     "exact": exact_matching,
     "approximate": approximate_matching,
+    "auction": auction_matching,
     "paired": paired_matching,
 }
 
@@ -78,8 +79,9 @@ class LossConfig:
     denoise    weight of the filter's own loss
     chamfer    weight of the squared distances to the nearest clean point and back, summed and
                averaged like `rec`: it asks for an even cover, which pairs do not
-    matching   "exact" (EMD), "approximate" (EMD within 1 %, without leaving the device) or "paired"
-               (row i belongs to row i)
+    matching   "exact" (EMD), "approximate" (a bijection within 1 % of it, without leaving the
+               device), "auction" (like the authors': as close, in a tenth of the time, but up to
+               2 % of the points share targets) or "paired" (row i belongs to row i)
     floor      None, or: all squared distances are divided by 3 (sigma^2 + floor^2), sigma being the
                patch's noise, so that little noise counts as much as much noise
     sharpness  points weigh exp(-sharpness d^2 / r^2) at distance d from the seed of a patch of

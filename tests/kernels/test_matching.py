@@ -7,7 +7,7 @@ import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-from pdflow.kernels.matching import approximate_matching
+from pdflow.kernels.matching import approximate_matching, auction_matching
 
 
 def noisy_pair(noise: float, points: int = 256, seed: int = 0) -> tuple[Tensor, Tensor]:
@@ -46,6 +46,16 @@ def test_cost_is_close_to_the_least(noise: float) -> None:
     assert found.max() < 1.5 * best.max()
 
 
+@pytest.mark.parametrize("noise", [0.001, 0.02, 0.06, 0.2])
+def test_an_auction_comes_close_with_few_targets_shared(noise: float) -> None:
+    prediction, target = noisy_pair(noise)
+    rows = auction_matching(prediction, target)
+    found, best = lengths(prediction, target, rows), best_lengths(prediction, target)
+    assert 0.96 < found.mean() / best.mean() < 1.03
+    assert found.max() < 1.5 * best.max()
+    assert min(len(set(patch.tolist())) for patch in rows) > 0.95 * rows.shape[1]
+
+
 def test_every_point_finds_itself() -> None:
     _, target = noisy_pair(0)
     order = torch.randperm(target.shape[1], generator=torch.Generator().manual_seed(1))
@@ -61,7 +71,10 @@ def test_patches_do_not_depend_on_each_other() -> None:
 @pytest.mark.parametrize("value", [0.0, float("nan"), float("inf")])
 def test_predictions_that_collapsed_are_still_a_bijection(value: float) -> None:
     _, target = noisy_pair(0, 40)
-    assert_bijection(approximate_matching(torch.full_like(target, value), target))
+    collapsed = torch.full_like(target, value)
+    assert_bijection(approximate_matching(collapsed, target))
+    shared = auction_matching(collapsed, target)
+    assert 0 <= shared.min() <= shared.max() < 40
 
 
 @pytest.mark.parametrize("points", [1, 2, 5])

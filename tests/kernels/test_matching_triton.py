@@ -21,20 +21,21 @@ def candidates_with_costs(
     return candidates, candidate_costs(prediction, target, candidates)
 
 
-def fused_match(device: str, candidates: Tensor, costs: Tensor) -> Tensor:
+def fused_match(device: str, candidates: Tensor, costs: Tensor, bijection: bool = True) -> Tensor:
     from pdflow.kernels.matching_triton import match
 
-    return match(candidates.to(device), costs.to(device)).cpu()
+    return match(candidates.to(device), costs.to(device), bijection).cpu()
 
 
+@pytest.mark.parametrize("bijection", [True, False], ids=["bijection", "auction"])
 @pytest.mark.parametrize(
     ("points", "k", "noise"), [(60, 16, 0.05), (37, 4, 0.2), (32, 2, 0.3), (5, 4, 1.0), (1, 1, 1.0)]
 )
-def test_equals_the_twin(device: str, points: int, k: int, noise: float) -> None:
+def test_equals_the_twin(device: str, points: int, k: int, noise: float, bijection: bool) -> None:
     candidates, costs = candidates_with_costs(points, k, noise)
-    found = fused_match(device, candidates, costs)
+    found = fused_match(device, candidates, costs, bijection)
     assert found.dtype == torch.long
-    assert torch.equal(found, match_torch(candidates, costs))
+    assert torch.equal(found, match_torch(candidates, costs, bijection))
 
 
 def test_paths_alone_equal_the_twin(device: str, monkeypatch: pytest.MonkeyPatch) -> None:

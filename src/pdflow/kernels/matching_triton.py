@@ -18,7 +18,6 @@ from pdflow.kernels import matching
 
 OWNER_BITS = tl.constexpr(matching.OWNER_BITS)
 OWNER = tl.constexpr(matching.OWNER)
-MARGIN = tl.constexpr(matching.MARGIN)
 LARGEST_PRICE = tl.constexpr(matching.LARGEST_PRICE)
 UNREACHED = tl.constexpr(matching.UNREACHED)
 NO_LABEL = tl.constexpr(matching.UNREACHED << matching.OWNER_BITS)
@@ -47,8 +46,8 @@ def _count(flags):
 
 
 @triton.jit
-def _auction(candidates, costs, bids, row, is_row, points, ROUNDS, K: tl.constexpr):
-    """Targets held, or -1 (`matching._auction`)."""
+def _auction(candidates, costs, bids, row, is_row, points, MARGIN, ROUNDS, K: tl.constexpr):
+    """Targets that predictions have or wanted last (`matching._auction`)."""
     held = tl.full(row.shape, -1, tl.int32)
     bidders = points
     for _ in range(ROUNDS):
@@ -75,8 +74,7 @@ def _auction(candidates, costs, bids, row, is_row, points, ROUNDS, K: tl.constex
             held = tl.where(bidding, wanted, held)
             bidders = _count(bidding)
             tl.debug_barrier()
-    owner = _low(tl.load(bids + held, mask=held >= 0, other=0))
-    return tl.where(owner == row + 1, held, -1)
+    return held
 
 
 @triton.jit
@@ -150,29 +148,15 @@ def _take_paths(bids, labels, goals, rows, row, is_row, HOPS):
 
 
 @triton.jit
-def match_kernel(
-    candidates_ptr, costs_ptr, bids_ptr, labels_ptr, goals_ptr, rows_ptr, points,
-    ROUNDS, PHASES, HOPS, K: tl.constexpr, POINTS: tl.constexpr,
+def _complete(
+    candidates, costs, bids, labels, goals, rows, held, row, is_row, points,
+    PHASES, HOPS, K: tl.constexpr,
 ):  # fmt: skip
-    """Match all points of one patch. candidates and costs are (B, K, N), the others (B, N)."""
-    patch = tl.program_id(0).to(tl.int64)
-    row = tl.arange(0, POINTS)
-    is_row = row < points
-    candidates = candidates_ptr + patch * K * points + row
-    costs = costs_ptr + patch * K * points + row
-    bids = bids_ptr + patch * points
-    labels = labels_ptr + patch * points
-    goals = goals_ptr + patch * points
-    rows = rows_ptr + patch * points
-    tl.store(bids + row, tl.zeros((POINTS,), tl.int64), mask=is_row)
-    tl.debug_barrier()
-    held = _auction(candidates, costs, bids, row, is_row, points, ROUNDS, K)
-    tl.store(rows + row, held.to(tl.int64), mask=is_row)
-
+    """Match the predictions that are left without a target."""
     paths, waiting = 1, _count(is_row & (held < 0))
     for _ in range(PHASES):
         if (paths > 0) & (waiting > 0):
-            nothing = tl.full((POINTS,), NO_LABEL, tl.int64)
+            nothing = tl.full(row.shape, NO_LABEL, tl.int64)
             tl.store(labels + row, nothing, mask=is_row)
             tl.store(goals + row, nothing, mask=is_row)
             tl.debug_barrier()
@@ -190,17 +174,49 @@ def match_kernel(
         tl.store(rows + row, rest, mask=left)
 
 
-def match(candidates: Tensor, costs: Tensor, warps: int = 32) -> Tensor:
+@triton.jit
+def match_kernel(
+    candidates_ptr, costs_ptr, bids_ptr, labels_ptr, goals_ptr, rows_ptr, points,
+    MARGIN, ROUNDS, PHASES, HOPS, K: tl.constexpr, POINTS: tl.constexpr, BIJECTION: tl.constexpr,
+):  # fmt: skip
+    """Match all points of one patch. candidates and costs are (B, K, N), the others (B, N)."""
+    patch = tl.program_id(0).to(tl.int64)
+    row = tl.arange(0, POINTS)
+    is_row = row < points
+    candidates = candidates_ptr + patch * K * points + row
+    costs = costs_ptr + patch * K * points + row
+    bids = bids_ptr + patch * points
+    labels = labels_ptr + patch * points
+    goals = goals_ptr + patch * points
+    rows = rows_ptr + patch * points
+    tl.store(bids + row, tl.zeros((POINTS,), tl.int64), mask=is_row)
+    tl.debug_barrier()
+    held = _auction(candidates, costs, bids, row, is_row, points, MARGIN, ROUNDS, K)
+    if BIJECTION:
+        owner = _low(tl.load(bids + held, mask=is_row, other=0))
+        held = tl.where(owner == row + 1, held, -1)
+        tl.store(rows + row, held.to(tl.int64), mask=is_row)
+        _complete(
+            candidates, costs, bids, labels, goals, rows, held, row, is_row, points,
+            PHASES, HOPS, K,
+        )  # fmt: skip
+    else:
+        tl.store(rows + row, held.to(tl.int64), mask=is_row)
+
+
+def match(candidates: Tensor, costs: Tensor, bijection: bool = True, warps: int = 32) -> Tensor:
     """Rows (B, N) int64 of targets, given candidates (B, N, K) and their costs (B, N, K) int32.
 
-    warps  of one program; for 1024 rows 32 take 1.9 ms (64 patches, H200), 16 take 2.3 ms
+    bijection  whether every target is matched once; else the auction decides alone
+    warps      of one program; for 1024 rows 32 take 1.9 ms (64 patches, H200), 16 take 2.3 ms
     """
     batch, points, k = candidates.shape
     scratch = candidates.new_empty((3, batch, points), dtype=torch.long)
     rows = candidates.new_empty((batch, points), dtype=torch.long)
     match_kernel[(batch,)](
         candidates.int().transpose(1, 2).contiguous(), costs.transpose(1, 2).contiguous(),
-        *scratch, rows, points, matching.ROUNDS, matching.PHASES, matching.HOPS,
-        K=k, POINTS=triton.next_power_of_2(points), num_warps=warps,
+        *scratch, rows, points, matching.MARGIN if bijection else matching.SHARED_MARGIN,
+        matching.ROUNDS, matching.PHASES, matching.HOPS,
+        K=k, POINTS=triton.next_power_of_2(points), BIJECTION=bijection, num_warps=warps,
     )  # fmt: skip
     return rows
