@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from pdflow.kernels.edge import edge_max, edge_max_torch
-from pdflow.kernels.graph import Incoming, incoming_edges, nearest_torch, patch_graph
+from pdflow.kernels.graph import nearest_torch, patch_graph
 
 WIDTH = 64
 CODE_CHANNELS = 17
@@ -123,21 +123,20 @@ class Table:
 
 
 def check_edges(table: Table, points: int, device: str) -> None:
-    """Errors of every precision and way to sum against float64."""
+    """Errors of every precision against float64."""
     table.add("errors against float64       out      dcentre  dneighb. dweight  dbias")
     for groups, count, k in ((1, points, 32), (2, points - 37, 16)):
         case = edge_case(groups, 2, count, k, device)
         expected, expected_gradients = step(case.to(torch.float64), edge_max_torch)
         for precision in ("ieee", "tf32", "bf16"):
-            for name, incoming in (("scatter", None), ("incoming", incoming_edges(case.graph))):
-                found, gradients = step(case, precision=precision, incoming=incoming)
-                errors = [((found - expected).abs().max() / expected.abs().max()).item()]
-                errors += [
-                    ((a - b).norm() / b.norm()).item()
-                    for a, b in zip(gradients, expected_gradients, strict=True)
-                ]
-                label = f"  G={groups} K={k} {precision} {name}"
-                table.add(f"{label:27s}" + "".join(f"  {error:.1e}" for error in errors))
+            found, gradients = step(case, precision=precision)
+            errors = [((found - expected).abs().max() / expected.abs().max()).item()]
+            errors += [
+                ((a - b).norm() / b.norm()).item()
+                for a, b in zip(gradients, expected_gradients, strict=True)
+            ]
+            label = f"  G={groups} K={k} {precision}"
+            table.add(f"{label:27s}" + "".join(f"  {error:.1e}" for error in errors))
 
 
 def sweep_forward(table: Table, case: EdgeCase) -> None:
@@ -168,7 +167,7 @@ def sweep_forward(table: Table, case: EdgeCase) -> None:
 
 
 def sweep_backward(table: Table, case: EdgeCase) -> None:
-    """Time launches of the backward kernels, with atomics and by incoming edges."""
+    """Time launches of the backward kernel."""
     from pdflow.kernels import edge_triton
     from pdflow.kernels.edge_triton import Launch
 
@@ -179,8 +178,6 @@ def sweep_backward(table: Table, case: EdgeCase) -> None:
         Launch(32, 2, 1, waves=4),
     ]  # fmt: skip
     few = [Launch(64, 4, 1), Launch(64, 8, 1, waves=1), Launch(64, 8, 1, 128, 2)]
-    arrivals = [Launch(64, 4, 1), Launch(64, 4, 2), Launch(64, 8, 1), Launch(128, 8, 1)]
-    graph_order = incoming_edges(case.graph)
     for precision, tried in (("bf16", launches), ("tf32", few), ("ieee", few[1:])):
         tensors = [x.detach() for x in case.arguments()]
         dout = case.dout
@@ -190,32 +187,20 @@ def sweep_backward(table: Table, case: EdgeCase) -> None:
         _, choice, active = edge_triton.forward(*tensors, precision)
         centre, neighbour, graph, weight, _ = tensors
 
-        def run(incoming: Incoming | None, *launches: Launch) -> object:
+        def run(launch: Launch) -> object:
             return edge_triton.backward(
-                centre, neighbour, graph, weight, choice, active, dout,  # noqa: B023
-                incoming, precision, *launches,  # noqa: B023
+                centre, neighbour, graph, weight, choice, active, dout, precision, launch  # noqa: B023
             )  # fmt: skip
 
         for launch in tried:
-            ms, failure = attempt(lambda: run(None, launch))  # noqa: B023
-            print(f"  scatter {precision} {describe(launch)} {ms:7.3f} ms {failure}", flush=True)
-            best = keep_best(("scatter", precision), launch, ms)
-        report_backward(table, "scatter", precision, case, best)
-        for launch in arrivals if precision != "ieee" else arrivals[:1]:
-            ms, failure = attempt(lambda: run(graph_order, best[1], launch))  # noqa: B023
-            print(f"  incoming {precision} {describe(launch)} {ms:7.3f} ms {failure}", flush=True)
-            best_incoming = keep_best(("incoming", precision), launch, ms)
-        report_backward(table, "incoming", precision, case, best_incoming)
-
-
-def report_backward(
-    table: Table, name: str, precision: str, case: EdgeCase, best: tuple[float, object]
-) -> None:
-    ms, launch = best
-    table.add(
-        f"backward  {precision}   {ms:7.3f} ms {2 * case.flops() / ms * 1e-9:6.0f} TFLOP/s  "
-        f"{name} {describe(launch)}"
-    )
+            ms, failure = attempt(lambda: run(launch))  # noqa: B023
+            print(f"  backward {precision} {describe(launch)} {ms:7.3f} ms {failure}", flush=True)
+            best = keep_best(("backward", precision), launch, ms)
+        ms, launch = best
+        table.add(
+            f"backward  {precision}   {ms:7.3f} ms {2 * case.flops() / ms * 1e-9:6.0f} TFLOP/s  "
+            f"{describe(launch)}"
+        )
 
 
 _best: dict[tuple[str, str], tuple[float, object]] = {}
@@ -318,8 +303,6 @@ def time_graphs(table: Table, batch: int, points: int, device: str) -> None:
             f"graph K={k}: fused {fused:.3f} ms, cdist + topk {naive:.3f} ms; "
             f"{same:.6f} of rows equal, distances differ by {worst:.1e} at most"
         )
-    graph = patch_graph(patches, 32)
-    table.add(f"incoming edges: {median_ms(lambda: incoming_edges(graph)):.3f} ms")
 
 
 def main() -> None:

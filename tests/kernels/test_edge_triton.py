@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from pdflow.kernels.edge import edge_max_torch, edge_pool
-from pdflow.kernels.graph import Incoming, incoming_edges, nearest_torch
+from pdflow.kernels.graph import nearest_torch
 
 
 class Case:
@@ -33,13 +33,11 @@ class Case:
         out = edge_max_torch(centre, neighbour, self.graph, weight, bias)
         return out.detach(), torch.autograd.grad(out, leaves, self.dout.double())
 
-    def fused(
-        self, precision: str = "ieee", incoming: Incoming | None = None
-    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def fused(self, precision: str = "ieee") -> tuple[Tensor, tuple[Tensor, ...]]:
         from pdflow.kernels.edge_pool_triton import EdgeMax
 
         centre, neighbour, weight, bias = self.leaves
-        out = EdgeMax.apply(centre, neighbour, self.graph, weight, bias, incoming, precision)
+        out = EdgeMax.apply(centre, neighbour, self.graph, weight, bias, precision)
         return out.detach(), torch.autograd.grad(out, self.leaves, self.dout.to(out.dtype))
 
 
@@ -56,14 +54,13 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize("by_incoming", [False, True], ids=["scatter", "incoming"])
 @pytest.mark.parametrize(("groups", "batch", "points", "k", "width"), SHAPES)
 def test_values_and_gradients_equal_the_twin(
-    device: str, groups: int, batch: int, points: int, k: int, width: int, by_incoming: bool
+    device: str, groups: int, batch: int, points: int, k: int, width: int
 ) -> None:
     case = Case(groups, batch, points, k, width, device)
     expected, expected_gradients = case.twin()
-    found, gradients = case.fused("ieee", incoming_edges(case.graph) if by_incoming else None)
+    found, gradients = case.fused("ieee")
     assert relative_error(found, expected) < 1e-6
     errors = [relative_error(*pair) for pair in zip(gradients, expected_gradients, strict=True)]
     assert max(errors) < 1e-5

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import torch
 
-from pdflow.kernels.graph import incoming_edges, nearest, nearest_torch, patch_graph
+from pdflow.kernels.graph import nearest, nearest_torch, patch_graph
 
 
 def test_nearest_equals_a_search_over_all_distances() -> None:
@@ -18,18 +18,6 @@ def test_patch_graph_takes_patches_of_any_dimension() -> None:
     points = torch.randn(1, 20, 5, generator=torch.Generator().manual_seed(1))
     assert torch.equal(patch_graph(points, 3), nearest_torch(points, points, 3))
     assert patch_graph(points, 0).shape == (1, 20, 0)
-
-
-def test_incoming_edges_lists_every_edge_where_it_arrives() -> None:
-    generator = torch.Generator().manual_seed(2)
-    batch, points, k = 3, 17, 4
-    graph = torch.randint(points, (batch, points, k), generator=generator)
-    starts, edges = incoming_edges(graph)
-    assert starts.dtype == edges.dtype == torch.int32
-    for b in range(batch):
-        for j in range(points):
-            expected = (graph[b].reshape(-1) == j).nonzero()[:, 0]
-            assert torch.equal(edges[b, starts[b, j] : starts[b, j + 1]].long(), expected)
 
 
 def test_what_is_not_finite_gets_valid_rows() -> None:

@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 from pdflow.kernels import Precision, default_precision, runs_triton
-from pdflow.kernels.graph import Incoming
 from pdflow.kernels.grouped import Layer, grouped_product
 
 CHUNK_EDGES = 8192
@@ -67,7 +66,6 @@ def edge_max(
     bias: Tensor,
     *,
     precision: Precision | None = None,
-    incoming: Incoming | None = None,
 ) -> Tensor:
     """max_k relu(relu(centre_i + neighbour_j(i,k)) W + b): what `edge_pool` does per edge.
 
@@ -77,7 +75,6 @@ def edge_max(
     weight      (G, H, H), bias (G, H): layer F2 of each of the G groups
     precision   of the fused kernels; by default that of `torch.set_float32_matmul_precision`,
                 and "bf16" for bf16 inputs. "bf16" rounds the inputs, too.
-    incoming    `incoming_edges(neighbours)`: lets the fused backward sum in a fixed order
     returns     (G, B, N, H) in the type of centre
 
     relu is monotonic, so the maximum is taken first and bias and relu come after it.
@@ -96,7 +93,6 @@ def edge_max(
         _rows_together(neighbours),
         weight.contiguous(),
         bias.contiguous(),
-        incoming,
         precision,
     )  # type: ignore[no-untyped-call]
     return out.to(dtype)

@@ -12,25 +12,23 @@ class EdgeMax(torch.autograd.Function):
     """`pdflow.kernels.edge.edge_max` with its fused backward."""
 
     @staticmethod
-    def forward(ctx, centre, neighbour, neighbours, weight, bias, incoming, precision):
+    def forward(ctx, centre, neighbour, neighbours, weight, bias, precision):
         """(G, B, N, H) in the type of centre; arguments are contiguous."""
         out, choice, active = edge_triton.forward(
             centre, neighbour, neighbours, weight, bias, precision, any(ctx.needs_input_grad)
         )
         ctx.save_for_backward(centre, neighbour, neighbours, weight, choice, active)
-        ctx.options = incoming, precision
+        ctx.precision = precision
         return out
 
     @staticmethod
     def backward(ctx, dout):
         """Gradients of centre, neighbour, weight and bias."""
-        incoming, precision = ctx.options
         centre, neighbour, neighbours, weight, choice, active = ctx.saved_tensors
         dcentre, dneighbour, dweight, dbias = edge_triton.backward(
-            centre, neighbour, neighbours, weight, choice, active, dout.contiguous(), incoming,
-            precision,
-        )  # fmt: skip
-        return dcentre, dneighbour.to(dcentre.dtype), None, dweight, dbias, None, None
+            centre, neighbour, neighbours, weight, choice, active, dout.contiguous(), ctx.precision
+        )
+        return dcentre, dneighbour.to(dcentre.dtype), None, dweight, dbias, None
 
 
 class EdgePool(torch.autograd.Function):
@@ -53,7 +51,7 @@ class EdgePool(torch.autograd.Function):
         inputs, precision = ctx.options
         x, w1, centre, neighbour, neighbours, w2, choice, active = ctx.saved_tensors
         dcentre, dneighbour, dw2, db2 = edge_triton.backward(
-            centre, neighbour, neighbours, w2, choice, active, dout.contiguous(), None, precision
+            centre, neighbour, neighbours, w2, choice, active, dout.contiguous(), precision
         )
         dx, dw1, db1 = edge_split_triton.backward(x, inputs, w1, dcentre, dneighbour, precision)
         return dx, None, dw1, db1, dw2, db2, None, None

@@ -12,8 +12,7 @@ the dout of the channels that chose the edge,
 
     dx = (dy W^T) [x > 0],   dcentre_i += dx,   dneighbour_j += dx,   dW += relu(x)^T dy
 
-dneighbour is summed either with atomics (SCATTER; the order of the sum is not fixed), or by a
-second kernel that walks through the edges that arrive at a node and computes dx again.
+dneighbour is summed with atomics: the order of the sum is not fixed.
 """
 
 from __future__ import annotations
@@ -194,8 +193,7 @@ def edge_backward_kernel(
     active_ptr, dcentre_ptr, dneighbour_ptr, dweight_ptr, dbias_ptr,
     graph_patch_stride, graph_node_stride, patches, points,
     H: tl.constexpr, TILE: tl.constexpr, DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
-    SCATTER: tl.constexpr, STAGES: tl.constexpr,
-    NATIVE: tl.constexpr,
+    STAGES: tl.constexpr, NATIVE: tl.constexpr,
 ):  # fmt: skip
     """Every num_programs-th tile of one group; dweight and dbias leave as one sum per program."""
     group = tl.program_id(1)
@@ -234,68 +232,15 @@ def edge_backward_kernel(
             dhidden = tl.dot(dproduct, transposed, input_precision=INPUT_PRECISION)
             dhidden = tl.where(hidden > 0, dhidden, 0.0)
             dcentre += dhidden
-            if SCATTER:
-                tl.atomic_add(
-                    dneighbour_ptr + base + there, dhidden, mask=some[:, None], sem="relaxed"
-                )
+            tl.atomic_add(dneighbour_ptr + base + there, dhidden, mask=some[:, None], sem="relaxed")
         tl.store(dcentre_ptr + base + here, dcentre, mask=inside[:, None])
     program = group * tl.num_programs(0) + tl.program_id(0)
     tl.store(dweight_ptr + program * H * H + transposed_at, dweight)
     tl.store(dbias_ptr + program * H + column, dbias)
 
 
-@triton.jit
-def edge_incoming_kernel(
-    centre_ptr, neighbour_ptr, starts_ptr, edges_ptr, weight_ptr, choice_ptr, dout_ptr,
-    active_ptr, dneighbour_ptr, points,
-    K: tl.constexpr, H: tl.constexpr, TILE: tl.constexpr, DOT: tl.constexpr,
-    INPUT_PRECISION: tl.constexpr, STAGES: tl.constexpr,
-    NATIVE: tl.constexpr,
-):  # fmt: skip
-    """dneighbour of TILE nodes: walk over the active edges that arrive there, 64 at a time."""
-    patch = tl.program_id(1)
-    group = tl.program_id(2)
-    first = (group * tl.num_programs(1) + patch).to(tl.int64) * points
-    base = first * H
-    column = tl.arange(0, H)
-    row = tl.program_id(0) * TILE + tl.arange(0, TILE)
-    inside = row < points
-    here = row[:, None] * H + column[None, :]
-    starts = starts_ptr + patch * (points + 1) + row
-    start = tl.load(starts, mask=inside, other=0)
-    end = tl.load(starts + 1, mask=inside, other=0)
-    edges = edges_ptr + patch.to(tl.int64) * points * K
-
-    neighbour = tl.load(neighbour_ptr + base + here, mask=inside[:, None], other=0.0)
-    transposed_at = column[None, :] * H + column[:, None]
-    transposed = tl.load(weight_ptr + group * H * H + transposed_at).to(DOT)
-    dneighbour = tl.zeros((TILE, H), tl.float32)
-    longest = tl.max(end - start, 0)
-    for segment in range(0, longest, 64):
-        waiting = tl.zeros((TILE,), tl.int64)
-        for offset in range(tl.minimum(64, longest - segment)):
-            at = start + segment + offset
-            edge = tl.load(edges + at, mask=at < end, other=0)
-            active = tl.load(active_ptr + first + edge // K, mask=at < end, other=0).to(tl.int64)
-            waiting |= ((active >> (edge % K)) & 1) << offset
-        for _ in tl.range(0, tl.max(_count_bits(waiting), 0), num_stages=STAGES):
-            place = _lowest_bit(waiting)
-            waiting &= waiting - 1
-            some = place >= 0
-            edge = tl.load(edges + start + segment + place, mask=some, other=0)
-            k = tl.where(some, edge % K, -1)
-            there = (edge // K)[:, None] * H + column[None, :]
-            hidden = _hidden(tl.load(centre_ptr + base + there), neighbour, DOT, NATIVE)
-            choice = _as_operand(tl.load(choice_ptr + base + there), DOT, NATIVE)
-            dout = tl.load(dout_ptr + base + there).to(DOT)
-            dproduct = _where_chosen(choice, k.to(DOT)[:, None], dout, DOT, NATIVE)
-            dhidden = tl.dot(dproduct, transposed, input_precision=INPUT_PRECISION)
-            dneighbour += tl.where(hidden > 0, dhidden, 0.0)
-    tl.store(dneighbour_ptr + base + here, dneighbour, mask=inside[:, None])
-
-
 def default_launch(kernel: str, width: int, precision: str) -> Launch:
-    """The launch of the "forward", "backward" or "incoming" kernel for H and a precision.
+    """The launch of the "forward" or "backward" kernel for H and a precision.
 
     Eight warps share a tile where four would run out of registers.
     """
@@ -341,42 +286,28 @@ def backward(
     choice: Tensor,
     active: Tensor,
     dout: Tensor,
-    incoming: tuple[Tensor, Tensor] | None,
     precision: str,
     launch: Launch | None = None,
-    incoming_launch: Launch | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Launch the backward kernels.
+    """Launch the backward kernel.
 
-    incoming  starts (B, N + 1) and edges (B, N K), int32, of `graph.incoming_edges`; None sums
-              dneighbour with atomics
-    returns   gradients of centre, neighbour, weight and bias: that of centre in its own type, of
-              neighbour, too, unless it is summed with atomics, which takes fp32
+    returns  gradients of centre, neighbour, weight and bias: that of centre in its own type, the
+             others in fp32
     """
     groups, batch, points, width = centre.shape
     launch = launch or default_launch("backward", width, precision)
-    shared = {"H": width, "NATIVE": centre.is_cuda, **arithmetic(precision)}
     tiles = batch * triton.cdiv(points, launch.tile)
     programs = min(tiles, max(1, launch.waves * multiprocessors(centre.device) // groups))
     dcentre = torch.empty_like(centre)
     dweight = weight.new_empty((groups, programs, width, width), dtype=torch.float32)
     dbias = weight.new_empty((groups, programs, width), dtype=torch.float32)
-    if incoming is None:
-        dneighbour = torch.zeros_like(neighbour, dtype=torch.float32)
-    else:
-        dneighbour = torch.empty_like(neighbour)
+    dneighbour = torch.zeros_like(neighbour, dtype=torch.float32)
     edge_backward_kernel[programs, groups](
         centre, neighbour, neighbours, weight, choice, dout, active,
         dcentre, dneighbour, dweight, dbias,
         neighbours.stride(0), neighbours.stride(1), batch, points,
-        SCATTER=incoming is None, **shared, **launch.options(),
+        H=width, NATIVE=centre.is_cuda, **arithmetic(precision), **launch.options(),
     )  # fmt: skip
-    if incoming is not None:
-        launch = incoming_launch or default_launch("incoming", width, precision)
-        edge_incoming_kernel[triton.cdiv(points, launch.tile), batch, groups](
-            centre, neighbour, *incoming, weight, choice, dout, active, dneighbour, points,
-            K=neighbours.shape[-1], **shared, **launch.options(),
-        )  # fmt: skip
     return dcentre, dneighbour, dweight.sum(1), dbias.sum(1)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 
@@ -11,17 +9,6 @@ from pdflow.kernels import runs_triton
 
 _FUSED_POINTS = 2048
 _FUSED_NEIGHBOURS = 64
-
-
-class Incoming(NamedTuple):
-    """A graph (B, N, K) sorted by where its edges arrive.
-
-    starts  (B, N + 1) int32: the edges that arrive at row j are edges[starts[j] : starts[j + 1]]
-    edges   (B, N K) int32: i K + k for the k-th neighbour of row i, ascending within a row
-    """
-
-    starts: Tensor
-    edges: Tensor
 
 
 @torch.no_grad()
@@ -68,13 +55,3 @@ def nearest_torch(queries: Tensor, points: Tensor, k: int) -> Tensor:
         queries.double(), points.double(), compute_mode="donot_use_mm_for_euclid_dist"
     )
     return distances.topk(k, largest=False).indices
-
-
-@torch.no_grad()
-def incoming_edges(neighbours: Tensor) -> Incoming:
-    """The edges of a graph (B, N, K) by the row they arrive at."""
-    batch, points, _ = neighbours.shape
-    targets, edges = neighbours.reshape(batch, -1).sort(dim=1, stable=True)
-    rows = torch.arange(points + 1, device=neighbours.device, dtype=targets.dtype)
-    starts = torch.searchsorted(targets, rows.expand(batch, -1).contiguous())
-    return Incoming(starts.int(), edges.int())
