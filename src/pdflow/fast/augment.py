@@ -19,7 +19,6 @@ from pdflow.fast.units import (
     wide,
 )
 from pdflow.flow.augment import (
-    LOG_SCALE_SPEED,
     AbsoluteCondition,
     Augmentation,
     ConditionalAffine,
@@ -29,6 +28,7 @@ from pdflow.flow.augment import (
 )
 from pdflow.kernels.dense import Dense
 from pdflow.kernels.edge_cpu import neighbour_mean
+from pdflow.kernels.gated import LOG_SCALE_SPEED
 from pdflow.kernels.tile import Array
 
 Condition = Callable[[Array, Graph], Array]

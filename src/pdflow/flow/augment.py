@@ -12,20 +12,17 @@ import math
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import elu, logsigmoid
+from torch.nn.functional import logsigmoid
 
 from pdflow.flow.bijection import Bijection, Chain, Sigmoid
 from pdflow.flow.units import EdgeUnit, GroupedLinear
 from pdflow.kernels.affine import affine
+from pdflow.kernels.gated import Norm, Weights, gated_couple, shift_and_scale
 from pdflow.kernels.grouped import grouped_product
 
 CONDITIONS = ("absolute", "edge", "graph")
 FLOWS = ("couplings", "affine")
 NORMS = ("batch", "none")
-LOG_SCALE_SPEED = 3.0
-"""Factor on the learned log scale of the output layer, which lets it leave zero quickly."""
-
-
 INITIAL_LOG_SCALE = -2.0
 """Log scale of eps at the start of a conditional affine map: the features speak louder."""
 
@@ -149,35 +146,70 @@ class ConditionalCoupling(Bijection):
 
     def transform(self, x: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
         """The log-determinant is the sum of log sigmoid(scale)."""
-        kept, moved = self._split(x)
-        shift, raw_scale = self._shift_and_scale(kept, context)
-        moved = (moved + shift) * torch.sigmoid(raw_scale)
-        return self._join(kept, moved), logsigmoid(raw_scale).sum(-1)
+        return self.couple(x, context, None)
+
+    def couple(
+        self, x: Tensor, features: Tensor | None, total: Tensor | None, squash: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """Transform x (B, N, C), and add to the log-determinant terms `total` (B, N).
+
+        squash  do what a `Sigmoid` after this layer would do
+        """
+        return gated_couple(
+            x,
+            _given(features),
+            self._weights(),
+            self._norm(),
+            keep_first=self.keep_first,
+            total=total,
+            squash=squash,
+        )
 
     def untransform(self, y: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
         """x = y / sigmoid(scale) - shift."""
-        kept, moved = self._split(y)
-        shift, raw_scale = self._shift_and_scale(kept, context)
-        moved = moved * torch.exp(-logsigmoid(raw_scale)) - shift
-        return self._join(kept, moved), -logsigmoid(raw_scale).sum(-1)
+        first, second = y.split(self.sizes, dim=-1)
+        kept, moved = (first, second) if self.keep_first else (second, first)
+        shift, scale = shift_and_scale(kept, _given(context), self._weights(), self._norm())
+        moved = moved * torch.exp(-logsigmoid(scale)) - shift
+        x = torch.cat([kept, moved] if self.keep_first else [moved, kept], -1)
+        return x, -logsigmoid(scale).sum(-1)
 
-    def _split(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        first, second = x.split(self.sizes, dim=-1)
-        return (first, second) if self.keep_first else (second, first)
+    def _weights(self) -> Weights:
+        layers = (self.lift, self.inner, self.gate, self.condition)
+        tensors = [tensor for layer in layers for tensor in (layer.weight, layer.bias)]
+        has_norm = isinstance(self.norm, nn.BatchNorm1d)
+        norm = [self.norm.weight, self.norm.bias] if has_norm else [None, None]
+        return Weights(*tensors, *norm, self.last.weight, self.last.bias, self.log_scale)  # type: ignore[call-arg]
 
-    def _join(self, kept: Tensor, moved: Tensor) -> Tensor:
-        return torch.cat([kept, moved] if self.keep_first else [moved, kept], -1)
+    def _norm(self) -> Norm | None:
+        """What batch normalisation knows; counts the batch."""
+        norm = self.norm
+        if not isinstance(norm, nn.BatchNorm1d):
+            return None
+        mean, var = norm.running_mean, norm.running_var
+        assert norm.momentum is not None
+        assert mean is not None
+        assert var is not None
+        if norm.training and norm.num_batches_tracked is not None:
+            norm.num_batches_tracked.add_(1)
+        return Norm(mean, var, norm.training, norm.momentum, norm.eps)
 
-    def _shift_and_scale(self, kept: Tensor, features: Tensor | None) -> tuple[Tensor, Tensor]:
-        if features is None:
-            raise ValueError("A conditional coupling needs condition features as its context.")
-        h = self.lift(kept)
-        gated = self.gate(_concat_elu(self.inner(_concat_elu(h))))
-        value, gate = (gated + self.condition(_concat_elu(features))).chunk(2, dim=-1)
-        h = h + value * torch.sigmoid(gate)
-        h = self.norm(h.flatten(0, 1)).view_as(h)
-        out = self.last(h) * torch.exp(LOG_SCALE_SPEED * self.log_scale)
-        return out[..., 0::2], out[..., 1::2]
+
+class GatedFlow(Chain):
+    """Couplings and a sigmoid, in fewer passes over the points."""
+
+    def __init__(self, couplings: list[ConditionalCoupling]) -> None:
+        super().__init__([*couplings, Sigmoid()])
+
+    def transform(self, x: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
+        """First step first."""
+        *couplings, _ = self
+        total = None
+        for i, coupling in enumerate(couplings, 1):
+            assert isinstance(coupling, ConditionalCoupling)
+            x, total = coupling.couple(x, context, total, squash=i == len(couplings))
+        assert total is not None
+        return x, total
 
 
 class Augmentation(nn.Module):
@@ -213,12 +245,15 @@ class Augmentation(nn.Module):
             self.condition = EdgeCondition(*shape)
         else:
             self.condition = GraphCondition(*shape, condition_layers)
-        couplings: list[Bijection] = [
+        couplings = [
             ConditionalCoupling(channels, features, hidden, keep_first=bool(i % 2), norm=norm)
             for i in range(steps)
         ]
-        affine: list[Bijection] = [ConditionalAffine(channels, features)]
-        self.flow = Chain([*couplings, Sigmoid()] if flow == "couplings" else affine)
+        self.flow = (
+            GatedFlow(couplings)
+            if flow == "couplings"
+            else Chain([ConditionalAffine(channels, features)])
+        )
 
     def forward(self, points: Tensor, neighbours: Tensor, eps: Tensor) -> tuple[Tensor, Tensor]:
         """p_bar (B, N, D_a) and the per-point terms (B, N) of log q(p_bar | points), Eq. (19)."""
@@ -239,5 +274,7 @@ def gather_points(x: Tensor, neighbours: Tensor) -> Tensor:
     return x.gather(1, index).view(batch, points, k, -1)
 
 
-def _concat_elu(x: Tensor) -> Tensor:
-    return elu(torch.cat([x, -x], -1))
+def _given(features: Tensor | None) -> Tensor:
+    if features is None:
+        raise ValueError("A conditional coupling needs condition features as its context.")
+    return features
