@@ -13,7 +13,7 @@ import argparse
 import math
 import platform
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import pairwise, product
 
 import torch
 import triton.testing
@@ -32,6 +32,9 @@ WIDTH = 64
 FACTOR = 2 * 1.9 / math.pi
 Launch = tuple[int, ...]
 FORWARD: list[Launch] = [(128, 8), (64, 4), (32, 4), (32, 2)]
+COUPLING: list[Launch] = [
+    (64, 4, 1), (64, 4, 2), (64, 4, 3), (64, 8, 1), (128, 8, 1), (128, 8, 2), (32, 4, 3),
+]  # fmt: skip
 BACKWARD: list[Launch] = [
     (64, 8, 1), (64, 4, 1), (32, 8, 1), (32, 4, 2), (32, 2, 2), (16, 4, 2), (16, 2, 4),
 ]  # fmt: skip
@@ -80,7 +83,7 @@ def coupling_inputs(
     return normal(batch, points, channels), features, layers
 
 
-def check_coupling(groups: int, channels: int, deep: bool, inverse: bool) -> None:
+def check_coupling(groups: int, channels: int, deep: bool, inverse: bool, precision: str) -> None:
     """Errors of values and gradients of one kind of coupling."""
     x, features, layers = coupling_inputs(4, 1000, groups, channels, deep)
     total, dy, dterms = normal(4, 1000), normal(4, 1000, channels), normal(4, 1000)
@@ -93,7 +96,9 @@ def check_coupling(groups: int, channels: int, deep: bool, inverse: bool) -> Non
         seen = None if features is None else features.detach().to(kind).requires_grad_()
         if fused:
             shape = Shape(channels, kept, groups, inverse, *flips)
-            y, terms = Couple.apply(leaves[0], leaves[1], seen, FACTOR, shape, "tf32", *leaves[2:])
+            y, terms = Couple.apply(
+                leaves[0], leaves[1], seen, FACTOR, shape, precision, *leaves[2:]
+            )
             terms = leaves[1] if terms is None else terms
         else:
             pairs = list(zip(leaves[2::2], leaves[3::2], strict=True))
@@ -105,7 +110,8 @@ def check_coupling(groups: int, channels: int, deep: bool, inverse: bool) -> Non
         return [y.detach(), *torch.autograd.grad(loss, wanted)]
 
     print(
-        f"coupling G={groups} C={channels} {'deep' if deep else 'flat'} inverse={inverse}: "
+        f"coupling G={groups} C={channels} {'deep' if deep else 'flat'} inverse={inverse} "
+        f"{precision}: "
         f"{errors(run(torch.float32, True), run(torch.float64, False))}"
     )
 
@@ -119,18 +125,20 @@ def time_coupling(batch: int, points: int, groups: int, channels: int, deep: boo
 
     def forward(*launch: int) -> tuple[Tensor, Tensor | None, Tensor | None]:
         return couple_triton.forward(
-            x, total, features, tuple(layers), FACTOR, shape, "tf32", groups == 2, *launch
+            x, total, features, tuple(layers), FACTOR, shape, "tf32", launch
         )
 
-    y, _, scale = forward()
-    sweep(f"coupling forward {kind}", FORWARD, forward)
-    sweep(
-        f"coupling backward {kind}",
-        BACKWARD,
-        lambda *launch: couple_triton.backward(
-            x, y, features, scale, dy, total, layers, FACTOR, shape, "tf32", *launch
-        ),
-    )
+    def backward(last: Launch, first: Launch) -> object:
+        return couple_triton.backward(
+            x, y, features, scale, dy, total, layers, FACTOR, shape, "bf16", last, first
+        )
+
+    y, _, scale = forward(64, 4, 2)
+    sweep(f"coupling forward {kind}", COUPLING, forward)
+    usual = 64, 4, 2
+    sweep(f"coupling backward, last {kind}", COUPLING, lambda *last: backward(last, usual))
+    if deep:
+        sweep(f"coupling backward, first {kind}", COUPLING, lambda *first: backward(usual, first))
 
 
 def check_affine(channels: int, relu: bool) -> None:
@@ -215,9 +223,9 @@ def main() -> None:
     )
     size = options.patches, options.points
     if options.only in (None, "coupling"):
-        for groups, channels, deep in ((1, 64, True), (2, 35, True), (2, 35, False)):
-            check_coupling(groups, channels, deep, inverse=False)
-            check_coupling(groups, channels, deep, inverse=True)
+        for groups, channels, deep in (*product((1, 2), (35,), (True, False)), (1, 64, True)):
+            for inverse, precision in ((False, "bf16"), (True, "bf16"), (False, "tf32")):
+                check_coupling(groups, channels, deep, inverse, precision)
             time_coupling(*size, groups, channels, deep)
     if options.only in (None, "affine"):
         for channels in (35, 64):

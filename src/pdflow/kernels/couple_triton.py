@@ -9,8 +9,18 @@ import torch
 import triton
 from torch import Tensor
 
-from pdflow.kernels.coupling_triton import couple_backward_kernel, couple_forward_kernel
+from pdflow.kernels.coupling_backward_triton import (
+    couple_backward_first_kernel,
+    couple_backward_last_kernel,
+)
+from pdflow.kernels.coupling_triton import couple_forward_kernel
 from pdflow.kernels.launch_triton import arithmetic, multiprocessors, sum_partials
+
+ONES = 16
+"""Rows of the smallest product on tensor cores."""
+
+Launch = tuple[int, int, int]
+"""Points of a tile, warps of a program, and programs per multiprocessor."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +35,7 @@ class Shape:
     flip_out: bool
 
     def constants(self) -> dict[str, object]:
-        """Constant arguments that both kernels take."""
+        """Constant arguments of the kernels."""
         return {
             "C": self.channels,
             "KEPT": self.kept,
@@ -43,9 +53,13 @@ class Couple(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, x, total, features, factor, shape, precision, *layers):
-        """y (B, N, C) and terms (B, N); arguments are contiguous."""
-        needs_scale = shape.groups == 2 and any(ctx.needs_input_grad)
-        y, terms, scale = forward(x, total, features, layers, factor, shape, precision, needs_scale)
+        """y (B, N, C) and terms (B, N); arguments are contiguous.
+
+        "bf16" rounds in the backward pass alone: the forward one moves coordinates, and rounds to
+        tf32.
+        """
+        rounding = "tf32" if precision == "bf16" else precision
+        y, terms, scale = forward(x, total, features, layers, factor, shape, rounding)
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(x, y, features, scale, *layers)
         ctx.options = factor, shape, precision
@@ -71,22 +85,19 @@ def forward(
     factor: float,
     shape: Shape,
     precision: str,
-    keep_scale: bool,
-    tile: int = 128,
-    warps: int = 8,
+    launch: Launch = (64, 4, 2),
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
     """Launch the forward kernel: y, terms and scale (rows, moved channels)."""
     rows = x.shape[0] * x.shape[1]
-    affine = shape.groups == 2
+    is_affine = shape.groups == 2
     y = torch.empty_like(x)
-    terms = x.new_empty(x.shape[:2]) if affine else None
-    scale = x.new_empty(rows, shape.channels - shape.kept) if keep_scale else None
-    constants = shape.constants()
-    width = layers[-2].shape[1]
-    couple_forward_kernel[(triton.cdiv(rows, tile),)](
+    terms = x.new_empty(x.shape[:2]) if is_affine else None
+    scale = x.new_empty(rows, shape.channels - shape.kept) if is_affine else None
+    couple_forward_kernel[(_programs(x, launch),)](
         x, features, total, *_four(layers), y, terms, scale, rows, factor,
-        H=width, DEEP=features is None, HAS_TOTAL=total is not None, KEEP_SCALE=keep_scale,
-        TILE=tile, num_warps=warps, **constants, **arithmetic(precision),
+        H=layers[-2].shape[1], DEEP=features is None, HAS_TOTAL=total is not None,
+        TILE=launch[0], num_warps=launch[1], **shape.constants(),
+        **arithmetic(precision),
     )  # fmt: skip
     return y, terms, scale
 
@@ -102,27 +113,50 @@ def backward(
     factor: float,
     shape: Shape,
     precision: str,
-    tile: int = 64,
-    warps: int = 8,
-    waves: int = 1,
+    last: Launch = (64, 4, 2),
+    first: Launch = (64, 4, 2),
 ) -> tuple[Tensor, Tensor | None, list[Tensor]]:
-    """Launch the backward kernel: gradients of x, features and layers."""
+    """Launch the backward kernels, last layers first: gradients of x, features and layers."""
+    deep = features is None
+    width = layers[-2].shape[1]
     rows = x.shape[0] * x.shape[1]
-    programs = min(triton.cdiv(rows, tile), waves * multiprocessors(x.device))
-    numbers = sum(layer.numel() for layer in layers)
-    sums = x.new_empty(programs, numbers)
+    sizes = [layer.numel() for layer in layers]
+    below = sum(sizes[:-4])
+    last_programs = _programs(x, last, shape.groups)
+    first_programs = _programs(x, first) if deep else 0
+    sums = x.new_empty(max(last_programs, first_programs), sum(sizes))
     dx = torch.empty_like(x)
-    dfeatures = None if features is None else torch.empty_like(features)
-    couple_backward_kernel[(programs,)](
-        x, y, features, scale, dy, dterms, *_four(layers)[:7], dx, dfeatures, sums, rows, factor,
-        *layers[-2].shape[1:], H=layers[-2].shape[1], DEEP=features is None,
-        HAS_TERMS=dterms is not None, SUMS=numbers,
-        TILE=tile, num_warps=warps, **shape.constants(), **arithmetic(precision),
+    if features is None:
+        rounded = torch.bfloat16 if precision == "bf16" else x.dtype
+        dhidden = x.new_empty(shape.groups, rows, width, dtype=rounded)
+    else:
+        dhidden = torch.empty_like(features)
+    constants: dict[str, object] = {
+        **shape.constants(), **arithmetic(precision), "H": width, "SUMS": sum(sizes)
+    }  # fmt: skip
+    weights = _four(layers)
+    couple_backward_last_kernel[(last_programs, shape.groups)](
+        x, y, features, scale, dy, dterms, *weights[:7], dx, dhidden, sums, rows, factor,
+        *layers[-2].shape[1:], DEEP=deep, HAS_TERMS=dterms is not None, BELOW=below,
+        TILE=last[0], num_warps=last[1], **constants,
     )  # fmt: skip
-    total = sum_partials(sums)
-    parts = total.split([layer.numel() for layer in layers])
-    dlayers = [part.view_as(layer) for part, layer in zip(parts, layers, strict=True)]
-    return dx, dfeatures, dlayers
+    if deep:
+        for name in ("OUT", "INVERSE"):
+            del constants[name]
+        couple_backward_first_kernel[(first_programs,)](
+            x, dy, dhidden, *weights[:3], dx, sums, rows, width,
+            ONES=ONES, TILE=first[0], num_warps=first[1], **constants,
+        )  # fmt: skip
+    total = sum_partials(sums, below, first_programs, last_programs)
+    dlayers = [part.view_as(layer) for part, layer in zip(total.split(sizes), layers, strict=True)]
+    return dx, None if deep else dhidden, dlayers
+
+
+def _programs(x: Tensor, launch: Launch, groups: int = 1) -> int:
+    """Programs of one group that walk through the tiles of x (B, N, C)."""
+    tile, _, waves = launch
+    tiles = triton.cdiv(x.shape[0] * x.shape[1], tile)
+    return min(int(tiles), -(-waves * multiprocessors(x.device) // groups))
 
 
 def _four(layers: tuple[Tensor, ...] | list[Tensor]) -> list[Tensor | None]:

@@ -56,7 +56,7 @@ def couple(
             None if features is None else features.contiguous(),
             factor,
             shape,
-            "tf32",
+            precision,
             *(tensor.contiguous() for layer in layers for tensor in layer),
         )  # type: ignore[no-untyped-call]
         return y, total if terms is None else terms
