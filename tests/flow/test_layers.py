@@ -6,10 +6,11 @@ import pytest
 import torch
 
 from pdflow.flow.actnorm import ActNorm
-from pdflow.flow.augment import AbsoluteCondition, Augmentation, EdgeCondition, gather_points
+from pdflow.flow.augment import AbsoluteCondition, Augmentation, EdgeCondition
 from pdflow.flow.filters import FixedBinaryMask, LatentCodeConsistency, LearnableBinaryMask
 from pdflow.flow.permutation import InvertibleLinear
 from pdflow.flow.units import EdgeUnit
+from pdflow.kernels.condition import gather_points
 from pdflow.kernels.edge import edge_max
 from pdflow.kernels.graph import patch_graph
 

@@ -4,18 +4,18 @@ import pytest
 import torch
 from torch import Tensor
 
-from pdflow.kernels.gated import Norm, Weights, gated_couple_torch
+from pdflow.kernels.gated import GatedWeights, Norm, gated_couple_torch
 
 WIDTH = 32
 
 
-def make_weights(kept: int, moved: int, generator: torch.Generator) -> Weights:
+def make_weights(kept: int, moved: int, generator: torch.Generator) -> GatedWeights:
     shapes = [
         (WIDTH, kept), (WIDTH,), (WIDTH, 2 * WIDTH), (WIDTH,), (2 * WIDTH, 2 * WIDTH), (2 * WIDTH,),
         (2 * WIDTH, 2 * WIDTH), (2 * WIDTH,), (WIDTH,), (WIDTH,), (2 * moved, WIDTH), (2 * moved,),
         (2 * moved,),
     ]  # fmt: skip
-    return Weights(*(0.3 * torch.randn(shape, generator=generator) for shape in shapes))
+    return GatedWeights(*(0.3 * torch.randn(shape, generator=generator) for shape in shapes))
 
 
 def make_norm(training: bool, double: bool, device: str) -> Norm:
@@ -56,7 +56,9 @@ def test_values_gradients_and_running_statistics_equal_the_twin(
             return GatedCouple.apply(
                 x, features, before, norm, keep_first, squash, "ieee", *weights
             )
-        return gated_couple_torch(x, features, Weights(*weights), norm, keep_first, before, squash)
+        return gated_couple_torch(
+            x, features, GatedWeights(*weights), norm, keep_first, before, squash
+        )
 
     norm, exact_norm = (make_norm(training, d, device) for d in (False, True))
     found, expected = run(leaves, norm, True), run(double, exact_norm, False)

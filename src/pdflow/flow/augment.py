@@ -17,7 +17,8 @@ from torch.nn.functional import logsigmoid
 from pdflow.flow.bijection import Bijection, Chain, Sigmoid
 from pdflow.flow.units import EdgeUnit, GroupedLinear
 from pdflow.kernels.affine import affine
-from pdflow.kernels.gated import Norm, Weights, gated_couple, shift_and_scale
+from pdflow.kernels.condition import ConditionWeights, gather_points, neighbour_mean
+from pdflow.kernels.gated import GatedWeights, Norm, gated_couple, shift_and_scale
 from pdflow.kernels.grouped import grouped_product
 
 CONDITIONS = ("absolute", "edge", "graph")
@@ -42,11 +43,9 @@ class AbsoluteCondition(nn.Module):
 
     def forward(self, points: Tensor, neighbours: Tensor) -> Tensor:
         """Features (B, N, F); layers up to the mean see one neighbour each, so they run once."""
-        h = self.lift(points)
-        for layer in self.layers:
-            h = torch.relu(layer(h))
-        result: Tensor = self.last(gather_points(h, neighbours[..., : self.k]).mean(2))
-        return result
+        layers = (self.lift, *self.layers, self.last)
+        tensors = [tensor for layer in layers for tensor in (layer.weight, layer.bias)]
+        return neighbour_mean(points, neighbours[..., : self.k], ConditionWeights(*tensors))
 
 
 class EdgeCondition(nn.Module):
@@ -174,12 +173,12 @@ class ConditionalCoupling(Bijection):
         x = torch.cat([kept, moved] if self.keep_first else [moved, kept], -1)
         return x, -logsigmoid(scale).sum(-1)
 
-    def _weights(self) -> Weights:
+    def _weights(self) -> GatedWeights:
         layers = (self.lift, self.inner, self.gate, self.condition)
         tensors = [tensor for layer in layers for tensor in (layer.weight, layer.bias)]
         has_norm = isinstance(self.norm, nn.BatchNorm1d)
         norm = [self.norm.weight, self.norm.bias] if has_norm else [None, None]
-        return Weights(*tensors, *norm, self.last.weight, self.last.bias, self.log_scale)  # type: ignore[call-arg]
+        return GatedWeights(*tensors, *norm, self.last.weight, self.last.bias, self.log_scale)  # type: ignore[call-arg]
 
     def _norm(self) -> Norm | None:
         """What batch normalisation knows; counts the batch."""
@@ -265,13 +264,6 @@ class Augmentation(nn.Module):
 def standard_normal_log_density(x: Tensor) -> Tensor:
     """log N(x; 0, I) summed over channels: (B, N, C) -> (B, N)."""
     return -0.5 * (x.square() + math.log(2 * math.pi)).sum(-1)
-
-
-def gather_points(x: Tensor, neighbours: Tensor) -> Tensor:
-    """Rows of x (B, N, C) at neighbours (B, N, K) -> (B, N, K, C)."""
-    batch, points, k = neighbours.shape
-    index = neighbours.reshape(batch, points * k, 1).expand(-1, -1, x.shape[-1])
-    return x.gather(1, index).view(batch, points, k, -1)
 
 
 def _given(features: Tensor | None) -> Tensor:

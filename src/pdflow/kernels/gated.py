@@ -17,7 +17,7 @@ _FUSED_WIDTHS = (32, 64)
 _FUSED_CHANNELS = 128
 
 
-class Weights(NamedTuple):
+class GatedWeights(NamedTuple):
     """The network of one coupling: F condition features, H hidden, C - M kept, M moved channels.
 
     Weights are (outputs, inputs) and biases (outputs,), as in nn.Linear. gamma and beta (H,) are
@@ -55,7 +55,7 @@ class Norm(NamedTuple):
 def gated_couple(
     x: Tensor,
     features: Tensor,
-    weights: Weights,
+    weights: GatedWeights,
     norm: Norm | None,
     *,
     keep_first: bool,
@@ -95,7 +95,7 @@ def gated_couple(
 def gated_couple_torch(
     x: Tensor,
     features: Tensor,
-    weights: Weights,
+    weights: GatedWeights,
     norm: Norm | None,
     keep_first: bool,
     total: Tensor | None = None,
@@ -116,7 +116,7 @@ def gated_couple_torch(
 
 
 def shift_and_scale(
-    kept: Tensor, features: Tensor, weights: Weights, norm: Norm | None
+    kept: Tensor, features: Tensor, weights: GatedWeights, norm: Norm | None
 ) -> tuple[Tensor, Tensor]:
     """The network in plain torch: shift and raw scale (B, N, M) from kept channels and features."""
     w = weights
@@ -138,7 +138,7 @@ def _both_elus(x: Tensor) -> Tensor:
     return elu(torch.cat([x, -x], -1))
 
 
-def _fused(x: Tensor, features: Tensor, weights: Weights) -> bool:
+def _fused(x: Tensor, features: Tensor, weights: GatedWeights) -> bool:
     if not runs_triton(x) or x.dtype != torch.float32 or x.shape[-1] > _FUSED_CHANNELS:
         return False
     width = len(weights.lift)

@@ -7,7 +7,7 @@ import torch
 import triton
 from torch import Tensor
 
-from pdflow.kernels.gated import Norm, Weights
+from pdflow.kernels.gated import GatedWeights, Norm
 from pdflow.kernels.gated_backward_triton import (
     gate_backward_kernel,
     gate_weights_kernel,
@@ -34,7 +34,7 @@ class GatedCouple(torch.autograd.Function):
     def forward(ctx, x, features, total, norm, keep_first, squash, precision, *weights):
         """y (B, N, C) and terms (B, N); tensors are contiguous."""
         keep = any(ctx.needs_input_grad)
-        weights = Weights(*weights)
+        weights = GatedWeights(*weights)
         hidden, planes, tiles = gate_forward(
             x, features, weights, keep_first, precision, keep, norm
         )
@@ -52,7 +52,7 @@ class GatedCouple(torch.autograd.Function):
     def backward(ctx, dy, dterms):
         """Gradients of x, features, total and weights."""
         x, y, hidden, planes, statistics, shifts, *weights = ctx.saved_tensors
-        weights = Weights(*weights)
+        weights = GatedWeights(*weights)
         keep_first, squash, training, precision = ctx.options
         dy = torch.zeros_like(y) if dy is None else dy.contiguous()
         dterms = None if dterms is None else dterms.contiguous()
@@ -69,8 +69,8 @@ class GatedCouple(torch.autograd.Function):
 
 
 def gate_forward(
-    x: Tensor, features: Tensor, weights: Weights, keep_first: bool, precision: str, keep: bool,
-    norm: Norm, warps: int = 4,
+    x: Tensor, features: Tensor, weights: GatedWeights, keep_first: bool, precision: str,
+    keep: bool, norm: Norm, warps: int = 4,
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:  # fmt: skip
     """Input of the norm (B, N, H), what the backward needs, and statistics of tiles."""
     rows = x.shape[0] * x.shape[1]
@@ -101,7 +101,7 @@ def norm_statistics(norm: Norm, tiles: Tensor | None, rows: int, columns: int = 
 
 
 def shift_forward(
-    x: Tensor, hidden: Tensor, statistics: Tensor, weights: Weights, total: Tensor | None,
+    x: Tensor, hidden: Tensor, statistics: Tensor, weights: GatedWeights, total: Tensor | None,
     keep_first: bool, squash: bool, precision: str, keep: bool, tile: int = 64, warps: int = 4,
 ) -> tuple[Tensor, Tensor, Tensor | None]:  # fmt: skip
     """y (B, N, C), terms (B, N), and shift and raw scale (2, B, N, M) for the backward."""
@@ -117,7 +117,7 @@ def shift_forward(
 
 
 def shift_backward(
-    x: Tensor, y: Tensor, hidden: Tensor, statistics: Tensor, weights: Weights, shifts: Tensor,
+    x: Tensor, y: Tensor, hidden: Tensor, statistics: Tensor, weights: GatedWeights, shifts: Tensor,
     dy: Tensor, dterms: Tensor | None, keep_first: bool, squash: bool, precision: str,
     tile: int = 64, warps: int = 4, waves: int = 2,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
@@ -135,7 +135,7 @@ def shift_backward(
 
 
 def gate_backward(
-    weights: Weights, hidden: Tensor, statistics: Tensor, planes: Tensor,
+    weights: GatedWeights, hidden: Tensor, statistics: Tensor, planes: Tensor,
     dlast: Tensor, sums: Tensor, dx: Tensor, keep_first: bool, training: bool, precision: str,
     tile: int = 64, warps: int = 4,
 ) -> tuple[Tensor, Tensor, list[Tensor]]:  # fmt: skip
@@ -160,7 +160,7 @@ def gate_backward(
 
 
 def network_gradients(
-    weights: Weights,
+    weights: GatedWeights,
     planes: Tensor,
     dplanes: Tensor,
     tile: int = 64,
@@ -185,7 +185,7 @@ def network_gradients(
     return gradients[-2:] + gradients[:-2]
 
 
-def _kept(weights: Weights, keep_first: bool) -> dict[str, int]:
+def _kept(weights: GatedWeights, keep_first: bool) -> dict[str, int]:
     width, kept = weights.lift.shape
     moved = len(weights.last) // 2
     return {
@@ -197,7 +197,7 @@ def _kept(weights: Weights, keep_first: bool) -> dict[str, int]:
     }
 
 
-def _moved(weights: Weights, keep_first: bool) -> dict[str, int]:
+def _moved(weights: GatedWeights, keep_first: bool) -> dict[str, int]:
     moved = len(weights.last) // 2
     return {
         "MOVED": moved,
