@@ -158,12 +158,12 @@ def time_affine(batch: int, points: int, channels: int) -> None:
     x, matrix, bias = normal(batch, points, channels), normal(channels, channels), normal(channels)
     sweep(
         f"affine forward C={channels}",
-        FORWARD,
+        [(32, 4, 4), (64, 4, 4), (128, 4, 2), *COUPLING],
         lambda *launch: affine_triton.forward(x, matrix, bias, False, "tf32", *launch),
     )
     sweep(
         f"affine backward C={channels}",
-        [(64, 8, 2), *BACKWARD],
+        [(64, 8, 2), (32, 4, 4), *COUPLING],
         lambda *launch: affine_triton.backward(x, matrix, None, x, "tf32", *launch),
     )
 

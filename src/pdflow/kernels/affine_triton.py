@@ -21,26 +21,26 @@ def affine_forward_kernel(
     IN: tl.constexpr, OUT: tl.constexpr, PADDED_IN: tl.constexpr, PADDED_OUT: tl.constexpr,
     RELU: tl.constexpr, TILE: tl.constexpr, INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """TILE points."""
-    row = tl.program_id(0) * TILE + tl.arange(0, TILE)[:, None]
+    """Every num_programs-th tile of TILE points; the matrix stays in shared memory."""
     in_column = tl.arange(0, PADDED_IN)
-    out_column = tl.arange(0, PADDED_OUT)[None, :]
+    out_column = tl.arange(0, PADDED_OUT)
     is_out = out_column < OUT
-    x = tl.load(
-        x_ptr + row * IN + in_column[None, :],
-        mask=(row < rows) & (in_column < IN)[None, :],
-        other=0.0,
-    ).to(tl.float32)
     matrix = tl.load(
-        matrix_ptr + in_column[:, None] * OUT + out_column,
-        mask=(in_column < IN)[:, None] & is_out,
+        matrix_ptr + in_column[:, None] * OUT + out_column[None, :],
+        mask=(in_column < IN)[:, None] & is_out[None, :],
         other=0.0,
     )
     bias = tl.load(bias_ptr + out_column, mask=is_out, other=0.0)
-    y = tl.dot(x, matrix, input_precision=INPUT_PRECISION) + bias
-    if RELU:
-        y = tl.maximum(y, 0.0)
-    tl.store(y_ptr + row * OUT + out_column, y, mask=(row < rows) & is_out)
+    for tile in tl.range(tl.program_id(0), tl.cdiv(rows, TILE), tl.num_programs(0), num_stages=1):
+        row = tile * TILE + tl.arange(0, TILE)[:, None]
+        inside = row < rows
+        x_at = row * IN + in_column[None, :]
+        x = tl.load(x_ptr + x_at, mask=inside & (in_column < IN)[None, :], other=0.0)
+        y = tl.dot(x.to(tl.float32), matrix, input_precision=INPUT_PRECISION) + bias[None, :]
+        if RELU:
+            y = tl.maximum(y, 0.0)
+        y_at = row * OUT + out_column[None, :]
+        tl.store(y_ptr + y_at, y, mask=inside & is_out[None, :])
 
 
 @triton.jit
@@ -60,7 +60,7 @@ def affine_backward_kernel(
         other=0.0,
     )
     dmatrix = tl.zeros((PADDED_IN, PADDED_OUT), tl.float32)
-    dbias = tl.zeros((PADDED_OUT,), tl.float32)
+    dbias = tl.zeros((TILE, PADDED_OUT), tl.float32)
     for tile in tl.range(tl.program_id(0), tl.cdiv(rows, TILE), tl.num_programs(0), num_stages=1):
         row = tile * TILE + tl.arange(0, TILE)[:, None]
         inside = row < rows
@@ -71,14 +71,14 @@ def affine_backward_kernel(
         dy = tl.load(dy_ptr + y_at, mask=is_y, other=0.0)
         if RELU:
             dy = tl.where(tl.load(y_ptr + y_at, mask=is_y, other=0.0) > 0, dy, 0.0)
-        dbias += tl.sum(dy, 0)
+        dbias += dy
         dmatrix = tl.dot(tl.trans(x), dy, dmatrix, input_precision=INPUT_PRECISION)
         dx = tl.dot(dy, transposed, input_precision=INPUT_PRECISION)
         tl.store(dx_ptr + x_at, dx, mask=inside & is_in[None, :])
     sums = sums_ptr + tl.program_id(0).to(tl.int64) * (IN + 1) * OUT
     places = in_column[:, None] * out_width + out_column[None, :]
     tl.store(sums + places, dmatrix, mask=is_in[:, None] & is_out[None, :])
-    tl.store(sums + IN * OUT + out_column, dbias, mask=is_out)
+    tl.store(sums + IN * OUT + out_column, tl.sum(dbias, 0), mask=is_out)
 
 
 class Affine(torch.autograd.Function):
@@ -105,13 +105,15 @@ def forward(
     bias: Tensor,
     relu: bool,
     precision: str,
-    tile: int = 128,
-    warps: int = 8,
+    tile: int = 64,
+    warps: int = 4,
+    waves: int = 3,
 ) -> Tensor:
     """Launch the forward kernel."""
     rows = x.shape[0] * x.shape[1]
+    programs = min(triton.cdiv(rows, tile), waves * multiprocessors(x.device))
     y = matrix.new_empty(*x.shape[:2], matrix.shape[1])
-    affine_forward_kernel[(triton.cdiv(rows, tile),)](
+    affine_forward_kernel[(programs,)](
         x, matrix, bias, y, rows, **_sizes(matrix), RELU=relu, TILE=tile,
         INPUT_PRECISION="ieee" if precision == "ieee" else "tf32x3", num_warps=warps,
     )  # fmt: skip
