@@ -85,10 +85,15 @@ def test_values_and_gradients_equal_the_twin(
         assert (found - expected).abs().max() < 2e-6 * expected.abs().max()
 
 
-def test_tf32_rounds_but_does_not_err(device: str) -> None:
-    case = Case(2, 11, True, device)
+@pytest.mark.parametrize("deep", [True, False], ids=["four-layers", "one-layer"])
+@pytest.mark.parametrize("precision", ["tf32", "bf16"])
+def test_rounding_does_not_err(device: str, precision: str, deep: bool) -> None:
+    if precision == "bf16" and device == "cpu":
+        pytest.skip("Triton's interpreter has no bf16 products")
+    case = Case(2, 11, deep, device)
     direction = (False, False, False)
-    for found, expected in zip(case.fused("tf32", *direction), case.twin(*direction), strict=True):
+    results = zip(case.fused(precision, *direction), case.twin(*direction), strict=True)
+    for found, expected in results:
         assert (found - expected).norm() < 0.05 * expected.norm()
 
 
