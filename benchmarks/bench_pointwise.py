@@ -4,7 +4,8 @@
 
 Errors are norms of differences to the torch twin in float64, over norms: of the output, then of
 each gradient. Times are medians in milliseconds inside a CUDA graph. A launch is tile x warps x
-programs per multiprocessor; one that does not compile or run is named and does not stop the rest.
+programs per multiprocessor (x stages of its loop); one that does not compile or run is named and
+does not stop the rest.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ FACTOR = 2 * 1.9 / math.pi
 Launch = tuple[int, ...]
 FORWARD: list[Launch] = [(128, 8), (64, 4), (32, 4), (32, 2)]
 COUPLING: list[Launch] = [
-    (64, 4, 1), (64, 4, 2), (64, 4, 3), (64, 8, 1), (128, 8, 1), (128, 8, 2), (32, 4, 3),
+    (64, 4, 2, 1), (64, 4, 2, 2), (64, 4, 2, 3), (64, 4, 3, 1), (64, 4, 3, 2), (128, 8, 1, 1),
+    (128, 8, 1, 2), (128, 8, 2, 1), (64, 4, 1, 2),
 ]  # fmt: skip
 BACKWARD: list[Launch] = [
     (64, 8, 1), (64, 4, 1), (32, 8, 1), (32, 4, 2), (32, 2, 2), (16, 4, 2), (16, 2, 4),
@@ -133,9 +135,9 @@ def time_coupling(batch: int, points: int, groups: int, channels: int, deep: boo
             x, y, features, scale, dy, total, layers, FACTOR, shape, "bf16", last, first
         )
 
-    y, _, scale = forward(64, 4, 2)
+    y, _, scale = forward(64, 4, 2, 1)
     sweep(f"coupling forward {kind}", COUPLING, forward)
-    usual = 64, 4, 2
+    usual = 64, 4, 2, 1
     sweep(f"coupling backward, last {kind}", COUPLING, lambda *last: backward(last, usual))
     if deep:
         sweep(f"coupling backward, first {kind}", COUPLING, lambda *first: backward(usual, first))
@@ -158,13 +160,13 @@ def time_affine(batch: int, points: int, channels: int) -> None:
     x, matrix, bias = normal(batch, points, channels), normal(channels, channels), normal(channels)
     sweep(
         f"affine forward C={channels}",
-        [(32, 4, 4), (64, 4, 4), (128, 4, 2), *COUPLING],
-        lambda *launch: affine_triton.forward(x, matrix, bias, False, "tf32", *launch),
+        COUPLING,
+        lambda *launch: affine_triton.forward(x, matrix, bias, False, "tf32", launch),
     )
     sweep(
         f"affine backward C={channels}",
-        [(64, 8, 2), (32, 4, 4), *COUPLING],
-        lambda *launch: affine_triton.backward(x, matrix, None, x, "tf32", *launch),
+        [(64, 8, 2, 1), (64, 8, 2, 2), *COUPLING],
+        lambda *launch: affine_triton.backward(x, matrix, None, x, "tf32", launch),
     )
 
 

@@ -12,14 +12,14 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from pdflow.kernels.launch_triton import multiprocessors, sum_partials
+from pdflow.kernels.launch_triton import Launch, programs_for, sum_partials, tiling
 
 
 @triton.jit
 def affine_forward_kernel(
     x_ptr, matrix_ptr, bias_ptr, y_ptr, rows,
     IN: tl.constexpr, OUT: tl.constexpr, PADDED_IN: tl.constexpr, PADDED_OUT: tl.constexpr,
-    RELU: tl.constexpr, TILE: tl.constexpr, INPUT_PRECISION: tl.constexpr,
+    RELU: tl.constexpr, TILE: tl.constexpr, STAGES: tl.constexpr, INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Every num_programs-th tile of TILE points; the matrix stays in shared memory."""
     in_column = tl.arange(0, PADDED_IN)
@@ -31,7 +31,9 @@ def affine_forward_kernel(
         other=0.0,
     )
     bias = tl.load(bias_ptr + out_column, mask=is_out, other=0.0)
-    for tile in tl.range(tl.program_id(0), tl.cdiv(rows, TILE), tl.num_programs(0), num_stages=1):
+    for tile in tl.range(
+        tl.program_id(0), tl.cdiv(rows, TILE), tl.num_programs(0), num_stages=STAGES
+    ):
         row = tile * TILE + tl.arange(0, TILE)[:, None]
         inside = row < rows
         x_at = row * IN + in_column[None, :]
@@ -47,7 +49,7 @@ def affine_forward_kernel(
 def affine_backward_kernel(
     x_ptr, matrix_ptr, y_ptr, dy_ptr, dx_ptr, sums_ptr, rows, out_width,
     IN: tl.constexpr, OUT: tl.constexpr, PADDED_IN: tl.constexpr, PADDED_OUT: tl.constexpr,
-    RELU: tl.constexpr, TILE: tl.constexpr, INPUT_PRECISION: tl.constexpr,
+    RELU: tl.constexpr, TILE: tl.constexpr, STAGES: tl.constexpr, INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Every num_programs-th tile; dA and db leave as one sum per program."""
     in_column = tl.arange(0, PADDED_IN)
@@ -61,7 +63,9 @@ def affine_backward_kernel(
     )
     dmatrix = tl.zeros((PADDED_IN, PADDED_OUT), tl.float32)
     dbias = tl.zeros((TILE, PADDED_OUT), tl.float32)
-    for tile in tl.range(tl.program_id(0), tl.cdiv(rows, TILE), tl.num_programs(0), num_stages=1):
+    for tile in tl.range(
+        tl.program_id(0), tl.cdiv(rows, TILE), tl.num_programs(0), num_stages=STAGES
+    ):
         row = tile * TILE + tl.arange(0, TILE)[:, None]
         inside = row < rows
         x_at = row * IN + in_column[None, :]
@@ -105,17 +109,15 @@ def forward(
     bias: Tensor,
     relu: bool,
     precision: str,
-    tile: int = 64,
-    warps: int = 4,
-    waves: int = 3,
+    launch: Launch = (64, 4, 3, 1),
 ) -> Tensor:
     """Launch the forward kernel."""
     rows = x.shape[0] * x.shape[1]
-    programs = min(triton.cdiv(rows, tile), waves * multiprocessors(x.device))
+    programs = programs_for(rows, launch, x.device)
     y = matrix.new_empty(*x.shape[:2], matrix.shape[1])
     affine_forward_kernel[(programs,)](
-        x, matrix, bias, y, rows, **_sizes(matrix), RELU=relu, TILE=tile,
-        INPUT_PRECISION="ieee" if precision == "ieee" else "tf32x3", num_warps=warps,
+        x, matrix, bias, y, rows, **_sizes(matrix), **tiling(launch), RELU=relu,
+        INPUT_PRECISION="ieee" if precision == "ieee" else "tf32x3",
     )  # fmt: skip
     return y
 
@@ -126,9 +128,7 @@ def backward(
     y: Tensor | None,
     dy: Tensor,
     precision: str,
-    tile: int = 64,
-    warps: int = 8,
-    waves: int = 2,
+    launch: Launch = (64, 8, 2, 1),
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Launch the backward kernel: gradients of x, matrix and bias.
 
@@ -136,12 +136,12 @@ def backward(
     """
     rows = x.shape[0] * x.shape[1]
     inputs, outputs = matrix.shape
-    programs = min(triton.cdiv(rows, tile), waves * multiprocessors(x.device))
+    programs = programs_for(rows, launch, x.device)
     dx = torch.empty_like(x)
     sums = matrix.new_empty(programs, (inputs + 1) * outputs)
     affine_backward_kernel[(programs,)](
-        x, matrix, y, dy, dx, sums, rows, outputs, **_sizes(matrix), RELU=y is not None,
-        TILE=tile, INPUT_PRECISION="ieee" if precision == "ieee" else "tf32", num_warps=warps,
+        x, matrix, y, dy, dx, sums, rows, outputs, **_sizes(matrix), **tiling(launch),
+        RELU=y is not None, INPUT_PRECISION="ieee" if precision == "ieee" else "tf32",
     )  # fmt: skip
     total = sum_partials(sums)
     return dx, total[: inputs * outputs].view(inputs, outputs), total[inputs * outputs :]

@@ -14,13 +14,16 @@ from pdflow.kernels.coupling_backward_triton import (
     couple_backward_last_kernel,
 )
 from pdflow.kernels.coupling_triton import couple_forward_kernel
-from pdflow.kernels.launch_triton import arithmetic, multiprocessors, sum_partials
+from pdflow.kernels.launch_triton import (
+    Launch,
+    arithmetic,
+    programs_for,
+    sum_partials,
+    tiling,
+)
 
 ONES = 16
 """Rows of the smallest product on tensor cores."""
-
-Launch = tuple[int, int, int]
-"""Points of a tile, warps of a program, and programs per multiprocessor."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,7 @@ def forward(
     factor: float,
     shape: Shape,
     precision: str,
-    launch: Launch = (64, 4, 2),
+    launch: Launch = (64, 4, 2, 1),
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
     """Launch the forward kernel: y, terms and scale (rows, moved channels)."""
     rows = x.shape[0] * x.shape[1]
@@ -93,10 +96,10 @@ def forward(
     y = torch.empty_like(x)
     terms = x.new_empty(x.shape[:2]) if is_affine else None
     scale = x.new_empty(rows, shape.channels - shape.kept) if is_affine else None
-    couple_forward_kernel[(_programs(x, launch),)](
+    couple_forward_kernel[(programs_for(rows, launch, x.device),)](
         x, features, total, *_four(layers), y, terms, scale, rows, factor,
         H=layers[-2].shape[1], DEEP=features is None, HAS_TOTAL=total is not None,
-        TILE=launch[0], num_warps=launch[1], **shape.constants(),
+        **tiling(launch), **shape.constants(),
         **arithmetic(precision),
     )  # fmt: skip
     return y, terms, scale
@@ -113,8 +116,8 @@ def backward(
     factor: float,
     shape: Shape,
     precision: str,
-    last: Launch = (64, 4, 2),
-    first: Launch = (64, 4, 2),
+    last: Launch = (64, 4, 2, 1),
+    first: Launch = (64, 4, 2, 1),
 ) -> tuple[Tensor, Tensor | None, list[Tensor]]:
     """Launch the backward kernels, last layers first: gradients of x, features and layers."""
     deep = features is None
@@ -122,8 +125,8 @@ def backward(
     rows = x.shape[0] * x.shape[1]
     sizes = [layer.numel() for layer in layers]
     below = sum(sizes[:-4])
-    last_programs = _programs(x, last, shape.groups)
-    first_programs = _programs(x, first) if deep else 0
+    last_programs = programs_for(rows, last, x.device, shape.groups)
+    first_programs = programs_for(rows, first, x.device) if deep else 0
     sums = x.new_empty(max(last_programs, first_programs), sum(sizes))
     dx = torch.empty_like(x)
     if features is None:
@@ -138,25 +141,18 @@ def backward(
     couple_backward_last_kernel[(last_programs, shape.groups)](
         x, y, features, scale, dy, dterms, *weights[:7], dx, dhidden, sums, rows, factor,
         *layers[-2].shape[1:], DEEP=deep, HAS_TERMS=dterms is not None, BELOW=below,
-        TILE=last[0], num_warps=last[1], **constants,
+        **tiling(last), **constants,
     )  # fmt: skip
     if deep:
         for name in ("OUT", "INVERSE"):
             del constants[name]
         couple_backward_first_kernel[(first_programs,)](
             x, dy, dhidden, *weights[:3], dx, sums, rows, width,
-            ONES=ONES, TILE=first[0], num_warps=first[1], **constants,
+            ONES=ONES, **tiling(first), **constants,
         )  # fmt: skip
     total = sum_partials(sums, below, first_programs, last_programs)
     dlayers = [part.view_as(layer) for part, layer in zip(total.split(sizes), layers, strict=True)]
     return dx, None if deep else dhidden, dlayers
-
-
-def _programs(x: Tensor, launch: Launch, groups: int = 1) -> int:
-    """Programs of one group that walk through the tiles of x (B, N, C)."""
-    tile, _, waves = launch
-    tiles = triton.cdiv(x.shape[0] * x.shape[1], tile)
-    return min(int(tiles), -(-waves * multiprocessors(x.device) // groups))
 
 
 def _four(layers: tuple[Tensor, ...] | list[Tensor]) -> list[Tensor | None]:

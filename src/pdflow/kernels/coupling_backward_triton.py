@@ -35,7 +35,7 @@ def couple_backward_last_kernel(
     C: tl.constexpr, KEPT: tl.constexpr, IN: tl.constexpr, OUT: tl.constexpr, H: tl.constexpr,
     GROUPS: tl.constexpr, DEEP: tl.constexpr, INVERSE: tl.constexpr, FLIP_IN: tl.constexpr,
     FLIP_OUT: tl.constexpr, HAS_TERMS: tl.constexpr, SUMS: tl.constexpr, BELOW: tl.constexpr,
-    TILE: tl.constexpr, DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
+    TILE: tl.constexpr, STAGES: tl.constexpr, DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Every num_programs(0)-th tile for group program_id(1).
 
@@ -57,7 +57,9 @@ def couple_backward_last_kernel(
         dw3 = tl.zeros((H, H), tl.float32)
         db3 = tl.zeros((TILE, H), tl.float32)
     hidden_of_group = group * rows.to(tl.int64) * H
-    for tile in tl.range(tl.program_id(0), tl.cdiv(rows, TILE), tl.num_programs(0), num_stages=1):
+    for tile in tl.range(
+        tl.program_id(0), tl.cdiv(rows, TILE), tl.num_programs(0), num_stages=STAGES
+    ):
         row = tile * TILE + tl.arange(0, TILE)
         inside = (row < rows)[:, None]
         is_moved = inside & (out < MOVED)[None, :]
@@ -134,7 +136,8 @@ def couple_backward_first_kernel(
     x_ptr, dy_ptr, dhidden_ptr, w1_ptr, b1_ptr, w2_ptr, dx_ptr, sums_ptr, rows, width,
     C: tl.constexpr, KEPT: tl.constexpr, IN: tl.constexpr, H: tl.constexpr,
     GROUPS: tl.constexpr, FLIP_IN: tl.constexpr, FLIP_OUT: tl.constexpr, SUMS: tl.constexpr,
-    TILE: tl.constexpr, ONES: tl.constexpr, DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
+    TILE: tl.constexpr, STAGES: tl.constexpr, ONES: tl.constexpr, DOT: tl.constexpr,
+    INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Every num_programs-th tile, once per group: gradients of the kept channels and weights.
 
@@ -153,7 +156,7 @@ def couple_backward_first_kernel(
         sum_second = tl.broadcast_to((line == 1)[:, None], (ONES, TILE)).to(DOT)
         hidden_of_group = group * rows.to(tl.int64) * H
         tiles = tl.cdiv(rows, TILE)
-        for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), num_stages=1):
+        for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), num_stages=STAGES):
             row = tile * TILE + tl.arange(0, TILE)
             inside = (row < rows)[:, None]
             is_kept = inside & (kept_column < KEPT)[None, :]
@@ -186,3 +189,5 @@ def couple_backward_first_kernel(
         tl.store(db_at, db, mask=(line < 2)[:, None])
         sums += GROUPS * H + group * H * H
         tl.store(sums + column[:, None] * width + column[None, :], dw2)
+        # What one thread has stored of dx, another may read.
+        tl.debug_barrier()

@@ -63,7 +63,7 @@ def couple_forward_kernel(
     C: tl.constexpr, KEPT: tl.constexpr, IN: tl.constexpr, OUT: tl.constexpr, H: tl.constexpr,
     GROUPS: tl.constexpr, DEEP: tl.constexpr, INVERSE: tl.constexpr, FLIP_IN: tl.constexpr,
     FLIP_OUT: tl.constexpr, HAS_TOTAL: tl.constexpr,
-    TILE: tl.constexpr, DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
+    TILE: tl.constexpr, STAGES: tl.constexpr, DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Every num_programs-th tile of TILE points, once per group: scale, then shift.
 
@@ -79,7 +79,7 @@ def couple_forward_kernel(
             w1 = matrix(w1_ptr + group * KEPT * H, KEPT, H, IN, H).to(DOT)
             w2 = matrix(w2_ptr + group * H * H, H, H, H, H).to(DOT)
             w3 = matrix(w3_ptr + group * H * H, H, H, H, H).to(DOT)
-        for first in tl.range(start, rows, tl.num_programs(0) * TILE, num_stages=1):
+        for first in tl.range(start, rows, tl.num_programs(0) * TILE, num_stages=STAGES):
             is_row = row < rows - first
             inside = is_row[:, None]
             is_kept = inside & (tl.arange(0, IN) < KEPT)[None, :]

@@ -19,6 +19,23 @@ def arithmetic(precision: str) -> dict[str, object]:
     return {"DOT": tl.float32, "INPUT_PRECISION": precision}
 
 
+Launch = tuple[int, int, int, int]
+"""Points of a tile, warps of a program, programs per multiprocessor, and stages of its loop: with
+2, a tile is loaded while the one before is worked on."""
+
+
+def tiling(launch: Launch) -> dict[str, int]:
+    """Arguments of a kernel that walks through tiles."""
+    tile, warps, _, stages = launch
+    return {"TILE": tile, "num_warps": warps, "STAGES": stages}
+
+
+def programs_for(rows: int, launch: Launch, device: torch.device, groups: int = 1) -> int:
+    """Programs that share the tiles of `rows` points, for each of the groups."""
+    tiles = -(-rows // launch[0])
+    return min(tiles, -(-launch[2] * multiprocessors(device) // groups))
+
+
 def multiprocessors(device: torch.device) -> int:
     """Multiprocessors of a device; 1 where Triton's interpreter runs."""
     if device.type != "cuda":
