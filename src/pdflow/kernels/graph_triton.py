@@ -1,10 +1,11 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
 """Nearest neighbours within patches on CUDA: exact fp32 distances, a few queries per program.
 
-All N distances of a query stay in registers. The points are dealt into 2 K piles or more; the
-K-th smallest of the piles' minima bounds the K-th smallest distance from above, and few more than
-K points lie within the bound. Those alone are packed together and ranked by counting. Where more
-than CAPACITY lie within it (many equal points), K passes over all distances take one by one.
+All N distances of a query stay in registers. The points are dealt into 2 K piles or more; whatever
+K of the piles' minima do not exceed bounds the K-th smallest distance from above, and bisection
+finds a bound that few more than K points keep. Those alone are packed together and ranked by
+counting. Where more than CAPACITY keep it (many equal points), K passes over all distances take one
+by one.
 
 For K = 1 there is nothing to rank: every lane keeps the best of the points it has seen.
 """
@@ -17,11 +18,16 @@ import triton.language as tl
 from torch import Tensor
 
 FARTHEST = tl.constexpr(3e38)
+HALVINGS = tl.constexpr(12)
+LANES = tl.constexpr(64)
 
 
 @triton.jit
-def _sq_distances(query_at, is_query, point_at, is_point):
+def _sq_distances(query_at, is_query, points_at, row, is_point, points, ALL: tl.constexpr):
     """Sums of squared differences of coordinates, infinite where there is no point.
+
+    points_at  where the patch begins, one coordinate of all points after the other
+    ALL        every row is a point
 
     What is no number, or infinite, counts as FARTHEST: it must not be mistaken for no point, or
     rows beyond the last would be returned.
@@ -29,20 +35,61 @@ def _sq_distances(query_at, is_query, point_at, is_point):
     sq_distance = 0.0
     for axis in tl.static_range(3):
         from_query = tl.load(query_at + axis, mask=is_query, other=0.0)
-        to_point = tl.load(point_at + axis, mask=is_point, other=0.0)
+        if ALL:
+            to_point = tl.load(points_at + axis * points + row)
+        else:
+            to_point = tl.load(points_at + axis * points + row, mask=is_point, other=0.0)
         difference = from_query[:, None] - to_point
         sq_distance += difference * difference
     sq_distance = tl.where(sq_distance < FARTHEST, sq_distance, FARTHEST)
-    return tl.where(is_point, sq_distance, float("inf"))
+    return sq_distance if ALL else tl.where(is_point, sq_distance, float("inf"))
+
+
+@triton.jit
+def _bound(least, K: tl.constexpr):
+    """Little more than the K-th smallest of some distances (Q, P): the K smallest do not exceed it.
+
+    Bisects between the bits of the least and the greatest, which have the order of the distances.
+    """
+    bits = least.to(tl.int32, bitcast=True)
+    low = tl.min(bits, 1) - 1
+    high = tl.max(bits, 1)
+    for _ in tl.static_range(HALVINGS):
+        middle = low + ((high - low) >> 1)
+        enough = tl.sum((bits <= middle[:, None]).to(tl.int32), 1) >= K
+        high = tl.where(enough, middle, high)
+        low = tl.where(enough, low, middle)
+    return high.to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def _ranks(sq_distance, row, slot, found):
+    """Places (Q, C) in the order of distances, and of rows where distances are equal.
+
+    Without equal ones the ranks of the `found` slots sum up to 0 + 1 + 2 + ...; only where they do
+    not are rows compared.
+    """
+    closer = sq_distance[:, :, None] < sq_distance[:, None, :]
+    rank = tl.sum(tl.where(closer, 1.0, 0.0), 1).to(tl.int32)
+    total = tl.sum(tl.where(slot < found[:, None], rank, 0), 1)
+    if tl.sum(found * (found - 1) // 2 - total, 0) != 0:
+        equal = sq_distance[:, :, None] == sq_distance[:, None, :]
+        earlier = row[:, :, None] < row[:, None, :]
+        rank += tl.sum((equal & earlier).to(tl.int32), 1)
+    return rank
 
 
 @triton.jit
 def nearest_kernel(
     queries_ptr, points_ptr, packed_ptr, rows_ptr, queries, points,
     K: tl.constexpr, QUERIES: tl.constexpr, POINTS: tl.constexpr, PILES: tl.constexpr,
-    CAPACITY: tl.constexpr,
+    CAPACITY: tl.constexpr, ALL: tl.constexpr,
 ):  # fmt: skip
-    """K nearest points for QUERIES queries of one patch; packed_ptr is CAPACITY rows for each."""
+    """K nearest points for QUERIES queries of one patch.
+
+    queries_ptr  (B, M, 3), points_ptr (B, 3, N), packed_ptr CAPACITY rows for each query
+    ALL          N = POINTS
+    """
     patch = tl.program_id(1).to(tl.int64)
     query = tl.program_id(0) * QUERIES + tl.arange(0, QUERIES)
     is_query = query < queries
@@ -52,14 +99,17 @@ def nearest_kernel(
     result_at = rows_ptr + (patch * queries + query)[:, None] * K
     row = tl.arange(0, POINTS)[None, :]
     is_point = row < points
-    sq_distance = _sq_distances(query_at, is_query, points_at + row * 3, is_point)
+    sq_distance = _sq_distances(query_at, is_query, points_at, row, is_point, points, ALL)
 
     least = tl.min(tl.reshape(sq_distance, (QUERIES, POINTS // PILES, PILES)), 1)
-    not_above = tl.sum((least[:, :, None] <= least[:, None, :]).to(tl.int32), 1)
-    bound = tl.min(tl.where(not_above >= K, least, float("inf")), 1)
-    within = (sq_distance <= bound[:, None]) & is_point
-    place = tl.cumsum(within.to(tl.int32), 1) - 1
-    found = tl.sum(within.to(tl.int32), 1)
+    within = (sq_distance <= _bound(least, K)[:, None]) & is_point
+    # A point is packed after those of its lane before it, and those of all lanes before.
+    lanes: tl.constexpr = min(LANES, POINTS)
+    by_lane = tl.reshape(within.to(tl.int32), (QUERIES, POINTS // lanes, lanes))
+    of_lane = tl.sum(by_lane, 1)
+    place = tl.cumsum(by_lane, 1) + (tl.cumsum(of_lane, 1) - of_lane)[:, None, :] - 1
+    place = tl.reshape(place, (QUERIES, POINTS))
+    found = tl.sum(of_lane, 1)
 
     if tl.max(found, 0) <= CAPACITY:
         rows = tl.broadcast_to(row, (QUERIES, POINTS))
@@ -68,11 +118,8 @@ def nearest_kernel(
         slot = tl.arange(0, CAPACITY)[None, :]
         filled = (slot < found[:, None]) & is_query[:, None]
         near = tl.load(packed_at + slot, mask=filled, other=0)
-        sq_near = _sq_distances(query_at, is_query, points_at + near * 3, filled)
-        closer = sq_near[:, :, None] < sq_near[:, None, :]
-        equal = sq_near[:, :, None] == sq_near[:, None, :]
-        earlier = slot[:, :, None] < slot[:, None, :]
-        rank = tl.sum((closer | (equal & earlier)).to(tl.int32), 1)
+        sq_near = _sq_distances(query_at, is_query, points_at, near, filled, points, False)
+        rank = _ranks(sq_near, near, slot, found)
         tl.store(result_at + rank, near.to(tl.int64), mask=filled & (rank < K))
     else:
         for k in range(K):
@@ -122,18 +169,15 @@ def nearest(
     k: int,
     per_program: int = 1,
     warps: int = 1,
-    registers: int | None = 128,
 ) -> Tensor:
     """Rows (B, M, K) int64 of the k nearest points (B, N, 3) for queries (B, M, 3), nearest first.
 
     Of equally near points the one of the lower row comes first.
 
-    per_program, warps, registers  how the kernel is launched: queries and warps of one program,
-                                   and registers of one thread (None: the compiler's choice)
+    per_program, warps  how the kernel is launched: queries and warps of one program
     """
     if k == 1:
         return nearest_one(queries, points)[..., None]
-    options = {} if registers is None else {"maxnreg": registers}
     batch, count, _ = queries.shape
     piles = 2 * triton.next_power_of_2(k)
     padded = max(triton.next_power_of_2(points.shape[1]), piles)
@@ -141,9 +185,9 @@ def nearest(
     rows = queries.new_empty((batch, count, k), dtype=torch.long)
     packed = queries.new_empty((batch, count, capacity), dtype=torch.int32)
     nearest_kernel[triton.cdiv(count, per_program), batch](
-        queries, points, packed, rows, count, points.shape[1],
+        queries, points.mT.contiguous(), packed, rows, count, points.shape[1],
         K=k, QUERIES=per_program, POINTS=padded, PILES=piles, CAPACITY=capacity,
-        num_warps=warps, **options,
+        ALL=points.shape[1] == padded, num_warps=warps,
     )  # fmt: skip
     return rows
 
