@@ -3,7 +3,8 @@
 
 With the row blocks A, B, C of its weight the layer is h (A - C) + n (B + C) + bias for a point h
 and a neighbour n: two products per point, none per edge. Inputs are walked through in blocks of
-channels. In the backward a program owns a block, the others read the same gradients for theirs.
+channels. In the backward a program owns a block, the others read the same gradients for theirs;
+groups lie side by side, so that what they send to the inputs is summed by the products.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from pdflow.kernels.launch_triton import multiprocessors, sum_partials
+from pdflow.kernels.launch_triton import arithmetic, multiprocessors, sum_partials
 
 
 @triton.jit
@@ -54,51 +55,48 @@ def split_forward_kernel(
 
 @triton.jit
 def split_backward_kernel(
-    x_ptr, weight_ptr, dcentre_ptr, dneighbour_ptr, dx_ptr, sums_ptr, rows, stride, inputs, width,
+    x_ptr, weight_ptr, dcentre_ptr, dneighbour_ptr, dx_ptr, sums_ptr, rows, stride, inputs,
     GROUPS: tl.constexpr, H: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr,
-    INPUT_PRECISION: tl.constexpr,
+    DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """One block of channels of every num_programs-th tile, for all groups."""
+    """One block of channels of every num_programs-th tile, for all groups.
+
+    The channel after the last input is 1 everywhere: its row of the weights' gradient is the bias'.
+    """
     program = tl.program_id(0)
-    channel = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    is_channel = channel < inputs
-    column = tl.arange(0, H)
+    channel = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    is_input = channel < inputs
+    column = tl.arange(0, GROUPS * H)
+    group = column // H
+    at = (group * 3 * inputs * H + column % H)[:, None] + channel * H
+    own = tl.load(weight_ptr + at, mask=is_input, other=0.0)
+    other = tl.load(weight_ptr + inputs * H + at, mask=is_input, other=0.0)
+    difference = tl.load(weight_ptr + 2 * inputs * H + at, mask=is_input, other=0.0)
+    to_centre = (own - difference).to(DOT)
+    to_neighbour = (other + difference).to(DOT)
+    dto_centre = tl.zeros((GROUPS * H, BLOCK), tl.float32)
+    dto_neighbour = tl.zeros((GROUPS * H, BLOCK), tl.float32)
+    column_at = (group.to(tl.int64) * rows * H + column % H)[None, :]
+    for tile in tl.range(program, tl.cdiv(rows, TILE), tl.num_programs(0), num_stages=1):
+        row = tile * TILE + tl.arange(0, TILE)[:, None]
+        inside = row < rows
+        x = tl.load(x_ptr + row * stride + channel, mask=inside & is_input, other=0.0)
+        x = tl.where(channel == inputs, 1.0, x).to(DOT)
+        dcentre = tl.load(dcentre_ptr + row * H + column_at, mask=inside, other=0.0).to(DOT)
+        dneighbour = tl.load(dneighbour_ptr + row * H + column_at, mask=inside, other=0.0).to(DOT)
+        dto_centre = tl.dot(tl.trans(dcentre), x, dto_centre, input_precision=INPUT_PRECISION)
+        dto_neighbour = tl.dot(
+            tl.trans(dneighbour), x, dto_neighbour, input_precision=INPUT_PRECISION
+        )
+        dx = tl.dot(dcentre, to_centre, input_precision=INPUT_PRECISION)
+        dx = tl.dot(dneighbour, to_neighbour, dx, input_precision=INPUT_PRECISION)
+        tl.store(dx_ptr + row * stride + channel, dx, mask=inside & is_input)
     sums = sums_ptr + program.to(tl.int64) * GROUPS * (3 * inputs + 1) * H
-    for group in tl.static_range(GROUPS):
-        weight = weight_ptr + group * 3 * inputs * H
-        to_centre, to_neighbour = _split_weight(weight, channel, inputs, column, H)
-        dto_centre = tl.zeros((BLOCK, H), tl.float32)
-        dto_neighbour = tl.zeros((BLOCK, H), tl.float32)
-        dbias = tl.zeros((H,), tl.float32)
-        for tile in tl.range(program, tl.cdiv(rows, TILE), tl.num_programs(0), num_stages=1):
-            row = tile * TILE + tl.arange(0, TILE)[:, None]
-            inside = (row < rows) & is_channel[None, :]
-            x = tl.load(x_ptr + row * stride + channel[None, :], mask=inside, other=0.0)
-            first = group * rows.to(tl.int64) * H
-            at = row * H + column[None, :]
-            dcentre = tl.load(dcentre_ptr + first + at, mask=row < rows, other=0.0)
-            dcentre = dcentre.to(tl.float32)
-            dneighbour = tl.load(dneighbour_ptr + first + at, mask=row < rows, other=0.0)
-            dneighbour = dneighbour.to(tl.float32)
-            dbias += tl.sum(dcentre, 0)
-            dto_centre = tl.dot(tl.trans(x), dcentre, dto_centre, input_precision=INPUT_PRECISION)
-            dto_neighbour = tl.dot(
-                tl.trans(x), dneighbour, dto_neighbour, input_precision=INPUT_PRECISION
-            )
-            dx = tl.dot(dcentre, tl.trans(to_centre), input_precision=INPUT_PRECISION)
-            dx = tl.dot(dneighbour, tl.trans(to_neighbour), dx, input_precision=INPUT_PRECISION)
-            dx_at = row * stride + channel[None, :]
-            if group == 1:
-                dx += tl.load(dx_ptr + dx_at, mask=inside, other=0.0)
-            tl.store(dx_ptr + dx_at, dx, mask=inside)
-        dweight = sums + group * 3 * inputs * H
-        places = channel[:, None] * width + column[None, :]
-        mask = is_channel[:, None]
-        tl.store(dweight + places, dto_centre, mask=mask)
-        tl.store(dweight + inputs * H + places, dto_neighbour, mask=mask)
-        tl.store(dweight + 2 * inputs * H + places, dto_neighbour - dto_centre, mask=mask)
-        if tl.program_id(1) == 0:
-            tl.store(sums + GROUPS * 3 * inputs * H + group * H + column, dbias)
+    tl.store(sums + at, dto_centre, mask=is_input)
+    tl.store(sums + inputs * H + at, dto_neighbour, mask=is_input)
+    tl.store(sums + 2 * inputs * H + at, dto_neighbour - dto_centre, mask=is_input)
+    bias_at = GROUPS * 3 * inputs * H + column[:, None] + tl.zeros_like(channel)
+    tl.store(sums + bias_at, dto_centre, mask=channel == inputs)
 
 
 def forward(
@@ -137,9 +135,9 @@ def backward(
     dcentre: Tensor,
     dneighbour: Tensor,
     precision: str,
-    tile: int = 64,
-    warps: int = 4,
-    waves: int = 2,
+    tile: int | None = None,
+    warps: int = 8,
+    waves: int = 1,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Launch the backward kernel.
 
@@ -149,22 +147,24 @@ def backward(
     batch, points, stride = x.shape
     groups, _, width = weight.shape
     rows = batch * points
-    block = _block(inputs)
-    blocks = triton.cdiv(inputs, block)
+    block = _block(inputs + 1)
+    blocks = triton.cdiv(inputs + 1, block)
+    if tile is None:
+        tile = min(128, (2**14 if precision == "bf16" else 2**12) // (groups * width))
     programs = max(1, waves * multiprocessors(x.device) // blocks)
     programs = min(triton.cdiv(rows, tile), programs)
     dx = torch.empty_like(x) if inputs == stride else torch.zeros_like(x)
     sums = x.new_empty(programs, groups * (3 * inputs + 1) * width)
     split_backward_kernel[programs, blocks](
-        x, weight, dcentre, dneighbour, dx, sums, rows, stride, inputs, width, GROUPS=groups,
-        H=width, BLOCK=block, TILE=tile, INPUT_PRECISION=_rounding(precision), num_warps=warps,
+        x, weight, dcentre, dneighbour, dx, sums, rows, stride, inputs, GROUPS=groups,
+        H=width, BLOCK=block, TILE=tile, **arithmetic(precision), num_warps=warps,
     )  # fmt: skip
     dweight, dbias = sum_partials(sums).split([weight.numel(), groups * width])
     return dx, dweight.view_as(weight), dbias.view(groups, width)
 
 
-def _block(inputs: int) -> int:
-    return min(64, max(16, int(triton.next_power_of_2(inputs))))
+def _block(channels: int) -> int:
+    return min(64, max(16, int(triton.next_power_of_2(channels))))
 
 
 def _rounding(precision: str) -> str:
