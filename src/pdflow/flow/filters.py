@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import mse_loss
 
 from pdflow.kernels.affine import affine
 
@@ -91,7 +92,7 @@ class LatentCodeConsistency(Filter):
         """Mean squared difference to the latent code of the clean points."""
         if clean is None:
             raise ValueError("The LCC loss needs the latent code of the clean points.")
-        return (filtered - clean).square().mean()
+        return mse_loss(filtered, clean)
 
 
 def make_filter(name: str, channels: int, masked: int, init: str) -> Filter:

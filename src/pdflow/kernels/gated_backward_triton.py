@@ -6,7 +6,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from pdflow.kernels.gated_triton import SPEED, _elu, _pairs, _sigmoid
+from pdflow.kernels.gated_triton import SPEED, _elus, _pairs, _sigmoid
 
 
 @triton.jit
@@ -96,23 +96,17 @@ def shift_backward_kernel(
 
 
 @triton.jit
-def _slope(x):
-    """Derivative of the ELU."""
-    return tl.exp(tl.minimum(x, 0.0))
-
-
-@triton.jit
-def _product(d, weight, H: tl.constexpr, INPUT_PRECISION: tl.constexpr):
-    """d W for a block of W (.., 2 H)."""
+def _turned(weight, H: tl.constexpr, DOT: tl.constexpr):
+    """A block of W (.., 2 H), as gradients are multiplied with it."""
     column = tl.arange(0, H)
-    block = tl.load(weight + column[:, None] * 2 * H + column[None, :])
-    return tl.dot(d, block.to(d.dtype), input_precision=INPUT_PRECISION)
+    return tl.load(weight + column[:, None] * 2 * H + column[None, :]).to(DOT)
 
 
 @triton.jit
 def _back(x, plus, minus):
     """Gradient of x, given those of elu(x) and elu(-x)."""
-    return plus * _slope(x) - minus * _slope(-x)
+    slope = tl.exp(-tl.abs(x))
+    return tl.where(x > 0, plus, plus * slope) - tl.where(x < 0, minus, minus * slope)
 
 
 @triton.jit
@@ -143,7 +137,10 @@ def gate_backward_kernel(
     TILE: tl.constexpr, DOT: tl.constexpr,
     INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """TILE points from the last layer down: dx, dfeatures, and what the weights' gradients need.
+    """Every num_programs-th tile from the last layer down; weights stay in shared memory.
+
+    Adds to dx, and gives dfeatures and what the gradients of weights need: those of h, u, value and
+    gate (4, M, H).
 
     BATCH  whether the norm took its statistics from these points
     """
@@ -162,58 +159,71 @@ def gate_backward_kernel(
         tl.store(dnorm_ptr + column, dgamma)
         tl.store(dnorm_ptr + H + column, dbeta)
 
-    row = tl.program_id(0) * TILE + tl.arange(0, TILE)
-    inside = (row < rows)[:, None]
-    out = tl.arange(0, OUT)
-    is_moved = inside & (out < MOVED)[None, :]
-    out_at = row[:, None] * MOVED + out[None, :]
-    dshift = tl.load(dlast_ptr + out_at, mask=is_moved, other=0.0)
-    draw = tl.load(dlast_ptr + rows.to(tl.int64) * MOVED + out_at, mask=is_moved, other=0.0)
-    d = tl.dot(dshift.to(DOT), to_shift.to(DOT), input_precision=INPUT_PRECISION)
-    d = tl.dot(draw.to(DOT), to_raw.to(DOT), d, input_precision=INPUT_PRECISION)
-    at = row[:, None] * H + column[None, :]
-    grow = tl.load(norm_ptr + H + column)
-    if BATCH:
-        hidden = tl.load(hidden_ptr + at, mask=inside, other=0.0)
-        normal = (hidden - tl.load(norm_ptr + column)[None, :]) * grow[None, :]
-        d -= (dbeta[None, :] + normal * dgamma[None, :]) / rows
-    d *= (grow * gamma)[None, :]
-
-    plane = rows.to(tl.int64) * H
-    value = tl.load(planes_ptr + 4 * plane + at, mask=inside, other=0.0).to(tl.float32)
-    gate = _sigmoid(tl.load(planes_ptr + 5 * plane + at, mask=inside, other=0.0).to(tl.float32))
-    dvalue = (d * gate).to(DOT)
-    dgate = (d * value * gate * (1.0 - gate)).to(DOT)
-    tl.store(dplanes_ptr + 2 * plane + at, dvalue, mask=inside)
-    tl.store(dplanes_ptr + 3 * plane + at, dgate, mask=inside)
     LOWER: tl.constexpr = 2 * H * H
-    plus = _product(dvalue, condition_ptr, H, INPUT_PRECISION)
-    plus += _product(dgate, condition_ptr + LOWER, H, INPUT_PRECISION)
-    minus = _product(dvalue, condition_ptr + H, H, INPUT_PRECISION)
-    minus += _product(dgate, condition_ptr + LOWER + H, H, INPUT_PRECISION)
-    f = tl.load(planes_ptr + 2 * plane + at, mask=inside, other=0.0).to(tl.float32)
-    tl.store(dfeatures_ptr + at, _back(f, plus, minus), mask=inside)
-    plus = _product(dvalue, gate_ptr, H, INPUT_PRECISION)
-    plus += _product(dgate, gate_ptr + LOWER, H, INPUT_PRECISION)
-    minus = _product(dvalue, gate_ptr + H, H, INPUT_PRECISION)
-    minus += _product(dgate, gate_ptr + LOWER + H, H, INPUT_PRECISION)
-    u = tl.load(planes_ptr + plane + at, mask=inside, other=0.0).to(tl.float32)
-    du = _back(u, plus, minus).to(DOT)
-    tl.store(dplanes_ptr + plane + at, du, mask=inside)
-    plus = _product(du, inner_ptr, H, INPUT_PRECISION)
-    minus = _product(du, inner_ptr + H, H, INPUT_PRECISION)
-    h = tl.load(planes_ptr + at, mask=inside, other=0.0).to(tl.float32)
-    dh = (d + _back(h, plus, minus)).to(DOT)
-    tl.store(dplanes_ptr + at, dh, mask=inside)
+    condition_value_plus = _turned(condition_ptr, H, DOT)
+    condition_value_minus = _turned(condition_ptr + H, H, DOT)
+    condition_gate_plus = _turned(condition_ptr + LOWER, H, DOT)
+    condition_gate_minus = _turned(condition_ptr + LOWER + H, H, DOT)
+    value_plus = _turned(gate_ptr, H, DOT)
+    value_minus = _turned(gate_ptr + H, H, DOT)
+    gate_plus = _turned(gate_ptr + LOWER, H, DOT)
+    gate_minus = _turned(gate_ptr + LOWER + H, H, DOT)
+    inner_plus = _turned(inner_ptr, H, DOT)
+    inner_minus = _turned(inner_ptr + H, H, DOT)
     channel = tl.arange(0, IN)
     lift_at = column[:, None] * KEPT + channel[None, :]
-    lift = tl.load(lift_ptr + lift_at, mask=(channel < KEPT)[None, :], other=0.0)
-    is_kept = inside & (channel < KEPT)[None, :]
-    dx = dx_ptr + row[:, None] * C + KEPT_AT + channel[None, :]
-    dkept = tl.dot(dh, lift.to(DOT), input_precision=INPUT_PRECISION) + tl.load(
-        dx, mask=is_kept, other=0.0
-    )
-    tl.store(dx, dkept, mask=is_kept)
+    lift = tl.load(lift_ptr + lift_at, mask=(channel < KEPT)[None, :], other=0.0).to(DOT)
+    to_shift = to_shift.to(DOT)
+    to_raw = to_raw.to(DOT)
+    grow = tl.load(norm_ptr + H + column)
+    out = tl.arange(0, OUT)
+    plane = rows.to(tl.int64) * H
+    for tile in tl.range(tl.program_id(0), tl.cdiv(rows, TILE), tl.num_programs(0), num_stages=1):
+        row = tile * TILE + tl.arange(0, TILE)
+        inside = (row < rows)[:, None]
+        is_moved = inside & (out < MOVED)[None, :]
+        out_at = row[:, None] * MOVED + out[None, :]
+        dshift = tl.load(dlast_ptr + out_at, mask=is_moved, other=0.0)
+        draw = tl.load(dlast_ptr + rows.to(tl.int64) * MOVED + out_at, mask=is_moved, other=0.0)
+        d = tl.dot(dshift.to(DOT), to_shift, input_precision=INPUT_PRECISION)
+        d = tl.dot(draw.to(DOT), to_raw, d, input_precision=INPUT_PRECISION)
+        at = row[:, None] * H + column[None, :]
+        if BATCH:
+            hidden = tl.load(hidden_ptr + at, mask=inside, other=0.0)
+            normal = (hidden - tl.load(norm_ptr + column)[None, :]) * grow[None, :]
+            d -= (dbeta[None, :] + normal * dgamma[None, :]) / rows
+        d *= (grow * gamma)[None, :]
+
+        value = tl.load(planes_ptr + 4 * plane + at, mask=inside, other=0.0).to(tl.float32)
+        gate = tl.load(planes_ptr + 5 * plane + at, mask=inside, other=0.0).to(tl.float32)
+        gate = _sigmoid(gate)
+        dvalue = d * gate
+        dgate = (dvalue * value * (1.0 - gate)).to(DOT)
+        dvalue = dvalue.to(DOT)
+        tl.store(dplanes_ptr + 2 * plane + at, dvalue, mask=inside)
+        tl.store(dplanes_ptr + 3 * plane + at, dgate, mask=inside)
+        plus = tl.dot(dvalue, condition_value_plus, input_precision=INPUT_PRECISION)
+        plus = tl.dot(dgate, condition_gate_plus, plus, input_precision=INPUT_PRECISION)
+        minus = tl.dot(dvalue, condition_value_minus, input_precision=INPUT_PRECISION)
+        minus = tl.dot(dgate, condition_gate_minus, minus, input_precision=INPUT_PRECISION)
+        f = tl.load(planes_ptr + 2 * plane + at, mask=inside, other=0.0).to(tl.float32)
+        tl.store(dfeatures_ptr + at, _back(f, plus, minus), mask=inside)
+        plus = tl.dot(dvalue, value_plus, input_precision=INPUT_PRECISION)
+        plus = tl.dot(dgate, gate_plus, plus, input_precision=INPUT_PRECISION)
+        minus = tl.dot(dvalue, value_minus, input_precision=INPUT_PRECISION)
+        minus = tl.dot(dgate, gate_minus, minus, input_precision=INPUT_PRECISION)
+        u = tl.load(planes_ptr + plane + at, mask=inside, other=0.0).to(tl.float32)
+        du = _back(u, plus, minus).to(DOT)
+        tl.store(dplanes_ptr + plane + at, du, mask=inside)
+        plus = tl.dot(du, inner_plus, input_precision=INPUT_PRECISION)
+        minus = tl.dot(du, inner_minus, input_precision=INPUT_PRECISION)
+        h = tl.load(planes_ptr + at, mask=inside, other=0.0).to(tl.float32)
+        dh = (d + _back(h, plus, minus)).to(DOT)
+        tl.store(dplanes_ptr + at, dh, mask=inside)
+        is_kept = inside & (channel < KEPT)[None, :]
+        dx = dx_ptr + row[:, None] * C + KEPT_AT + channel[None, :]
+        dkept = tl.dot(dh, lift, input_precision=INPUT_PRECISION)
+        tl.store(dx, dkept + tl.load(dx, mask=is_kept, other=0.0), mask=is_kept)
 
 
 @triton.jit
@@ -244,9 +254,10 @@ def gate_weights_kernel(
         at = row[:, None] * H + column[None, :]
         x = tl.load(left_ptr + at, mask=inside & is_left[None, :], other=0.0).to(tl.float32)
         d = tl.load(right_ptr + at, mask=inside, other=0.0)
-        plus = tl.where(is_lift, x, _elu(x)).to(d.dtype)
+        plus, minus = _elus(x)
+        plus = tl.where(is_lift, x, plus).to(d.dtype)
         upper = tl.dot(tl.trans(plus), d, upper, input_precision=INPUT_PRECISION)
-        lower = tl.dot(tl.trans(_elu(-x).to(d.dtype)), d, lower, input_precision=INPUT_PRECISION)
+        lower = tl.dot(tl.trans(minus.to(d.dtype)), d, lower, input_precision=INPUT_PRECISION)
         bias += d.to(tl.float32)
     # inner (H, 2 H) and (H,), gate and condition (2 H, 2 H) and (2 H,) each, lift (H, kept), (H,)
     INNER: tl.constexpr = 2 * H * H + H

@@ -87,7 +87,7 @@ def gate_forward(
     return hidden, planes, tiles
 
 
-def norm_statistics(norm: Norm, tiles: Tensor | None, rows: int, columns: int = 16) -> Tensor:
+def norm_statistics(norm: Norm, tiles: Tensor | None, rows: int, columns: int = 8) -> Tensor:
     """Mean and 1 / standard deviation (2, H) that the norm uses; moves its running ones."""
     if tiles is None:
         return torch.stack([norm.mean, torch.rsqrt(norm.var + norm.eps)])
@@ -95,7 +95,7 @@ def norm_statistics(norm: Norm, tiles: Tensor | None, rows: int, columns: int = 
     statistics = tiles.new_empty(2, width)
     norm_statistics_kernel[(width // columns,)](
         tiles, statistics, norm.mean, norm.var, rows, count, norm.momentum, norm.eps,
-        H=width, COLUMNS=columns, BLOCK=128, TILE=TILE, num_warps=8,
+        H=width, COLUMNS=columns, BLOCK=1024, TILE=TILE, num_warps=8,
     )  # fmt: skip
     return statistics
 
@@ -137,7 +137,7 @@ def shift_backward(
 def gate_backward(
     weights: GatedWeights, hidden: Tensor, statistics: Tensor, planes: Tensor,
     dlast: Tensor, sums: Tensor, dx: Tensor, keep_first: bool, training: bool, precision: str,
-    tile: int = 64, warps: int = 4,
+    tile: int = 64, warps: int = 4, waves: int = 2,
 ) -> tuple[Tensor, Tensor, list[Tensor]]:  # fmt: skip
     """dfeatures, what `network_gradients` needs, and gradients from gamma to log_scale.
 
@@ -149,7 +149,8 @@ def gate_backward(
     dnorm, dweight = torch.empty_like(statistics), torch.empty_like(weights.last)
     moved = _moved(weights, keep_first)
     moved.pop("MOVED_AT")
-    gate_backward_kernel[(triton.cdiv(rows, tile),)](
+    programs = min(triton.cdiv(rows, tile), waves * multiprocessors(dx.device))
+    gate_backward_kernel[(programs,)](
         weights.lift, weights.inner, weights.gate, weights.condition, weights.gamma,
         weights.beta, weights.last, hidden, statistics, planes, dlast, sums,
         dx, dfeatures, dplanes, dnorm, dweight, rows, **_kept(weights, keep_first), **moved,

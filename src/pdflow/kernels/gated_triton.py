@@ -19,8 +19,10 @@ SPEED = tl.constexpr(3.0)
 
 
 @triton.jit
-def _elu(x):
-    return tl.where(x > 0, x, tl.exp(tl.minimum(x, 0.0)) - 1.0)
+def _elus(x):
+    """elu(x) and elu(-x)."""
+    below = tl.exp(-tl.abs(x)) - 1.0
+    return tl.where(x > 0, x, below), tl.where(x < 0, -x, below)
 
 
 @triton.jit
@@ -52,10 +54,11 @@ def _add_halves(
 ):  # fmt: skip
     """Add [elu(x), elu(-x)] W^T for W (2 H, 2 H), whose lower rows give the gate."""
     LOWER: tl.constexpr = 2 * H * H
-    plus = _elu(x).to(DOT)
+    plus, minus = _elus(x)
+    plus = plus.to(DOT)
+    minus = minus.to(DOT)
     value = _add_product(value, plus, weight, 2 * H, INPUT_PRECISION)
     gate = _add_product(gate, plus, weight + LOWER, 2 * H, INPUT_PRECISION)
-    minus = _elu(-x).to(DOT)
     value = _add_product(value, minus, weight + H, 2 * H, INPUT_PRECISION)
     gate = _add_product(gate, minus, weight + LOWER + H, 2 * H, INPUT_PRECISION)
     return value, gate
@@ -95,8 +98,9 @@ def gate_forward_kernel(
     h = tl.dot(kept.to(DOT), lift.to(DOT), input_precision=INPUT_PRECISION)
     h += tl.load(lift_bias_ptr + column)[None, :]
     u = nothing + tl.load(inner_bias_ptr + column)[None, :]
-    u = _add_product(u, _elu(h).to(DOT), inner_ptr, 2 * H, INPUT_PRECISION)
-    u = _add_product(u, _elu(-h).to(DOT), inner_ptr + H, 2 * H, INPUT_PRECISION)
+    plus, minus = _elus(h)
+    u = _add_product(u, plus.to(DOT), inner_ptr, 2 * H, INPUT_PRECISION)
+    u = _add_product(u, minus.to(DOT), inner_ptr + H, 2 * H, INPUT_PRECISION)
     value, gate = _add_halves(value, gate, u, gate_ptr, H, DOT, INPUT_PRECISION)
     hidden = h + value * _sigmoid(gate)
     tl.store(hidden_ptr + at, hidden, mask=inside)

@@ -84,7 +84,7 @@ class Trainer:
 
         A gradient that is not finite changes nothing but the count of skipped steps.
         """
-        before = [statistic.clone() for statistic in self.running]
+        before = self._statistics()
         terms = self._loss(self.workers.part(self._draw()))
         self.optimizer.zero_grad(set_to_none=True)
         terms[0].backward()
@@ -97,8 +97,10 @@ class Trainer:
             moves = torch._foreach_sub(self.parameters, self.averages)
             torch._foreach_mul_(moves, good * (1 - self.recipe.optim.ema))
             torch._foreach_add_(self.averages, list(moves))
-            for statistic, old in zip(self.running, before, strict=True):
-                statistic.copy_(torch.where(good, statistic, old))
+            if before is not None:
+                kept = torch.where(good, self._statistics(), before)  # type: ignore[arg-type]
+                parts = kept.split([statistic.numel() for statistic in self.running])
+                torch._foreach_copy_(self.running, [*map(Tensor.view_as, parts, self.running)])
             self.sums += torch.where(good, terms, 0.0)
             self.counted += good
             self.skipped += self.bad
@@ -173,6 +175,10 @@ class Trainer:
         eps = PDFlow.sample_eps(self.model, noisy)
         with matmul_precision(self.recipe.optim.precision):
             self.model.encode(noisy, self.model.graph(noisy), eps)
+
+    def _statistics(self) -> Tensor | None:
+        """A copy of all running statistics, one after the other, where there are any."""
+        return torch.cat([part.flatten() for part in self.running]) if self.running else None
 
     def _draw(self) -> Batch:
         data, model = self.recipe.data, self.recipe.model
