@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
-"""EdgeUnit core on CUDA: one fused kernel forward, one backward; nothing of size N K is kept.
+"""EdgeUnit core on CUDA: fused kernels forward and backward; no features of size N K are kept.
 
 Forward. A program holds a tile of nodes and loops over k: gather one neighbour row per node, add,
 relu, product with the H x H weight, running maximum. The k of the maximum is stored as one byte
@@ -7,8 +7,9 @@ relu, product with the H x H weight, running maximum. The k of the maximum is st
 node as the bits of one word: its active edges.
 
 Backward. A channel sends gradient through one k, so about half of the edges are not active
-(60 % of 32 in trained networks). A program walks through the active edges of its nodes. With dy
-the dout of the channels that chose the edge,
+(60 % of 32 in trained networks). One kernel lists the active edges of every node, so that what an
+edge needs can be asked for before its turn. In the other a program walks through the lists of its
+nodes. With dy the dout of the channels that chose the edge,
 
     dx = (dy W^T) [x > 0],   dcentre_i += dx,   dneighbour_j += dx,   dW += relu(x)^T dy
 
@@ -24,9 +25,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from pdflow.kernels.launch_triton import arithmetic, multiprocessors
+from pdflow.kernels.launch_triton import arithmetic, multiprocessors, sum_partials
 
 CLOSED = tl.constexpr(255)
+NO_EDGE = tl.constexpr(254)
 
 
 @dataclass(frozen=True)
@@ -50,22 +52,6 @@ class Launch:
         """Keyword arguments of the launch."""
         options = {"num_warps": self.warps, "TILE": self.tile, "STAGES": self.stages}
         return options if self.registers is None else {**options, "maxnreg": self.registers}
-
-
-@triton.jit
-def _lowest_bit(bits):
-    """Place of the lowest set bit of a word, read off the exponent of its value; -127 for 0."""
-    lowest = (bits & -bits).to(tl.float32).to(tl.int32, bitcast=True)
-    return ((lowest >> 23) & 255) - 127
-
-
-@triton.jit
-def _count_bits(bits):
-    """Number of set bits of int64 words, by sums of neighbouring fields."""
-    pairs = bits - ((bits >> 1) & 0x5555555555555555)
-    nibbles = (pairs & 0x3333333333333333) + ((pairs >> 2) & 0x3333333333333333)
-    octets = (nibbles + (nibbles >> 4)) & 0x0F0F0F0F0F0F0F0F
-    return ((octets * 0x0101010101010101) >> 56).to(tl.int32)
 
 
 @triton.jit
@@ -188,14 +174,42 @@ def edge_forward_kernel(
 
 
 @triton.jit
-def edge_backward_kernel(
-    centre_ptr, neighbour_ptr, graph_ptr, weight_ptr, choice_ptr, dout_ptr,
-    active_ptr, dcentre_ptr, dneighbour_ptr, dweight_ptr, dbias_ptr,
-    graph_patch_stride, graph_node_stride, patches, points,
-    H: tl.constexpr, TILE: tl.constexpr, DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
-    STAGES: tl.constexpr, NATIVE: tl.constexpr,
+def edge_list_kernel(
+    graph_ptr, active_ptr, list_ptr, lengths_ptr, graph_patch_stride, graph_node_stride, points,
+    K: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
-    """Every num_programs-th tile of one group; dweight and dbias leave as one sum per program."""
+    """The active edges of TILE nodes, as (K, TILE) numbers: the first of all nodes, the second, ...
+
+    A number is target * 256 + k, or NO_EDGE for nodes without so many; `lengths` is how many steps
+    have any edge.
+    """
+    tile = tl.program_id(0)
+    patch = tl.program_id(1)
+    patches = tl.program_id(2) * tl.num_programs(1) + patch
+    row = tl.arange(0, TILE)[:, None]
+    node = tile * TILE + row
+    k = tl.arange(0, K)[None, :]
+    active = tl.load(active_ptr + patches.to(tl.int64) * points + node, mask=node < points, other=0)
+    is_active = ((active >> k) & 1).to(tl.int32)
+    upto = tl.cumsum(is_active, 1)
+    length = tl.sum(is_active, 1)
+    step = tl.where(is_active != 0, upto - 1, length[:, None] + k - upto)
+    graph = graph_ptr + patch.to(tl.int64) * graph_patch_stride + node * graph_node_stride
+    target = tl.load(graph + k, mask=is_active != 0, other=0).to(tl.int32)
+    edge = tl.where(is_active != 0, target * 256 + k, NO_EDGE)
+    at = (patches * tl.num_programs(0) + tile).to(tl.int64)
+    tl.store(list_ptr + at * K * TILE + step * TILE + row, edge)
+    tl.store(lengths_ptr + at, tl.max(length, 0))
+
+
+@triton.jit
+def edge_backward_kernel(
+    centre_ptr, neighbour_ptr, weight_ptr, choice_ptr, dout_ptr, list_ptr, lengths_ptr,
+    dcentre_ptr, dneighbour_ptr, sums_ptr, patches, points,
+    K: tl.constexpr, H: tl.constexpr, TILE: tl.constexpr, DOT: tl.constexpr,
+    INPUT_PRECISION: tl.constexpr, STAGES: tl.constexpr, NATIVE: tl.constexpr,
+):  # fmt: skip
+    """Every num_programs-th tile of one group; the weights' gradients leave as sums per program."""
     group = tl.program_id(1)
     column = tl.arange(0, H)
     transposed_at = column[None, :] * H + column[:, None]
@@ -203,40 +217,40 @@ def edge_backward_kernel(
     dweight = tl.zeros((H, H), tl.float32)
     dbias = tl.zeros((H,), tl.float32)
     tiles = tl.cdiv(points, TILE)
+    row = tl.arange(0, TILE)
     for tile in range(tl.program_id(0), patches * tiles, tl.num_programs(0)):
-        patch = tile // tiles
-        first = (group * patches + patch).to(tl.int64) * points
-        base = first * H
-        row = (tile % tiles) * TILE + tl.arange(0, TILE)
-        inside = row < points
-        here = row[:, None] * H + column[None, :]
-        graph = graph_ptr + patch.to(tl.int64) * graph_patch_stride + row * graph_node_stride
-
-        centre = tl.load(centre_ptr + base + here, mask=inside[:, None], other=0.0)
-        choice = tl.load(choice_ptr + base + here, mask=inside[:, None], other=CLOSED).to(tl.int32)
-        dout = tl.load(dout_ptr + base + here, mask=inside[:, None], other=0.0)
+        base = (group * patches + tile // tiles).to(tl.int64) * points * H
+        inside = ((tile % tiles) * TILE + row < points)[:, None]
+        here = base + ((tile % tiles) * TILE + row[:, None]) * H + column[None, :]
+        centre = tl.load(centre_ptr + here, mask=inside, other=0.0)
+        choice = tl.load(choice_ptr + here, mask=inside, other=CLOSED).to(tl.int32)
+        dout = tl.load(dout_ptr + here, mask=inside, other=0.0)
         dbias += tl.sum(tl.where(choice != CLOSED, dout.to(tl.float32), 0.0), 0)
-        active = tl.load(active_ptr + first + row, mask=inside, other=0)
         choice_operand = _as_operand(choice, DOT, NATIVE)
         dout = dout.to(DOT)
         dcentre = tl.zeros((TILE, H), tl.float32)
-        for _ in tl.range(0, tl.max(_count_bits(active.to(tl.int64)), 0), num_stages=STAGES):
-            k = _lowest_bit(active)
-            active &= active - 1
-            some = k >= 0
-            other = tl.load(graph + k, mask=some, other=0).to(tl.int32)
-            there = other[:, None] * H + column[None, :]
-            hidden = _hidden(centre, tl.load(neighbour_ptr + base + there), DOT, NATIVE)
+
+        at = (group * patches * tiles + tile).to(tl.int64)
+        edges = list_ptr + at * K * TILE + row
+        next_edge = tl.load(edges)
+        for step in tl.range(0, tl.load(lengths_ptr + at), num_stages=STAGES):
+            edge = next_edge
+            next_edge = tl.load(edges + tl.minimum(step + 1, K - 1) * TILE)
+            k = edge & 255
+            there = base + (edge >> 8)[:, None] * H + column[None, :]
+            hidden = _hidden(centre, tl.load(neighbour_ptr + there), DOT, NATIVE)
             dproduct = _where_chosen(choice_operand, k.to(DOT)[:, None], dout, DOT, NATIVE)
             dweight = tl.dot(tl.trans(dproduct), hidden, dweight, input_precision=INPUT_PRECISION)
             dhidden = tl.dot(dproduct, transposed, input_precision=INPUT_PRECISION)
             dhidden = tl.where(hidden > 0, dhidden, 0.0)
             dcentre += dhidden
-            tl.atomic_add(dneighbour_ptr + base + there, dhidden, mask=some[:, None], sem="relaxed")
-        tl.store(dcentre_ptr + base + here, dcentre, mask=inside[:, None])
-    program = group * tl.num_programs(0) + tl.program_id(0)
-    tl.store(dweight_ptr + program * H * H + transposed_at, dweight)
-    tl.store(dbias_ptr + program * H + column, dbias)
+            is_edge = (k != NO_EDGE)[:, None]
+            tl.atomic_add(dneighbour_ptr + there, dhidden, mask=is_edge, sem="relaxed")
+        tl.store(dcentre_ptr + here, dcentre, mask=inside)
+    groups = tl.num_programs(1)
+    sums = sums_ptr + tl.program_id(0).to(tl.int64) * groups * (H + 1) * H
+    tl.store(sums + group * H * H + transposed_at, dweight)
+    tl.store(sums + groups * H * H + group * H + column, dbias)
 
 
 def default_launch(kernel: str, width: int, precision: str) -> Launch:
@@ -296,19 +310,26 @@ def backward(
     """
     groups, batch, points, width = centre.shape
     launch = launch or default_launch("backward", width, precision)
-    tiles = batch * triton.cdiv(points, launch.tile)
-    programs = min(tiles, max(1, launch.waves * multiprocessors(centre.device) // groups))
-    dcentre = torch.empty_like(centre)
-    dweight = weight.new_empty((groups, programs, width, width), dtype=torch.float32)
-    dbias = weight.new_empty((groups, programs, width), dtype=torch.float32)
-    dneighbour = torch.zeros_like(neighbour, dtype=torch.float32)
-    edge_backward_kernel[programs, groups](
-        centre, neighbour, neighbours, weight, choice, dout, active,
-        dcentre, dneighbour, dweight, dbias,
-        neighbours.stride(0), neighbours.stride(1), batch, points,
-        H=width, NATIVE=centre.is_cuda, **arithmetic(precision), **launch.options(),
+    tiles = triton.cdiv(points, launch.tile)
+    k = triton.next_power_of_2(neighbours.shape[-1])
+    edges = active.new_empty((groups, batch, tiles, k, launch.tile), dtype=torch.int32)
+    lengths = active.new_empty((groups, batch, tiles), dtype=torch.int32)
+    edge_list_kernel[tiles, batch, groups](
+        neighbours, active, edges, lengths, neighbours.stride(0), neighbours.stride(1), points,
+        K=k, TILE=launch.tile,
     )  # fmt: skip
-    return dcentre, dneighbour, dweight.sum(1), dbias.sum(1)
+    programs = max(1, launch.waves * multiprocessors(centre.device) // groups)
+    programs = min(batch * tiles, programs)
+    dcentre = torch.empty_like(centre)
+    dneighbour = torch.zeros_like(neighbour, dtype=torch.float32)
+    sums = weight.new_empty((programs, groups * (width + 1) * width), dtype=torch.float32)
+    edge_backward_kernel[programs, groups](
+        centre, neighbour, weight, choice, dout, edges, lengths, dcentre, dneighbour, sums,
+        batch, points, K=k, H=width, NATIVE=centre.is_cuda, **arithmetic(precision),
+        **launch.options(),
+    )  # fmt: skip
+    dweight, dbias = sum_partials(sums).split([weight.numel(), groups * width])
+    return dcentre, dneighbour, dweight.view_as(weight), dbias.view(groups, width)
 
 
 def empty_results(
