@@ -23,7 +23,7 @@ from torch import Tensor
 from pdflow.bench.machine import commit
 from pdflow.kernels import affine_triton, couple_triton, edge_split_triton
 from pdflow.kernels.affine import affine_torch
-from pdflow.kernels.couple_triton import Couple, Shape
+from pdflow.kernels.couple_triton import Couple, Kept, Shape
 from pdflow.kernels.coupling import couple_torch
 from pdflow.kernels.edge import edge_pool
 from pdflow.kernels.edge_pool_triton import EdgePool
@@ -33,9 +33,13 @@ WIDTH = 64
 FACTOR = 2 * 1.9 / math.pi
 Launch = tuple[int, ...]
 FORWARD: list[Launch] = [(128, 8), (64, 4), (32, 4), (32, 2)]
-COUPLING: list[Launch] = [
-    (64, 4, 2, 1), (64, 4, 2, 2), (64, 4, 2, 3), (64, 4, 3, 1), (64, 4, 3, 2), (128, 8, 1, 1),
-    (128, 8, 1, 2), (128, 8, 2, 1), (64, 4, 1, 2),
+TILES: list[Launch] = [
+    (64, 4, 2, 1), (64, 4, 2, 2), (64, 4, 3, 1), (64, 4, 4, 1), (64, 4, 1, 2), (128, 8, 1, 1),
+    (128, 8, 1, 2), (128, 8, 2, 1),
+]  # fmt: skip
+WEIGHTS: list[Launch] = [
+    (128, 8, 1, 3), (128, 8, 2, 3), (128, 8, 2, 4), (128, 8, 4, 2), (128, 4, 2, 3), (64, 4, 2, 4),
+    (64, 4, 4, 3), (64, 4, 8, 2),
 ]  # fmt: skip
 BACKWARD: list[Launch] = [
     (64, 8, 1), (64, 4, 1), (32, 8, 1), (32, 4, 2), (32, 2, 2), (16, 4, 2), (16, 2, 4),
@@ -125,22 +129,29 @@ def time_coupling(batch: int, points: int, groups: int, channels: int, deep: boo
     total, dy = normal(batch, points), normal(batch, points, channels)
     kind = f"G={groups} C={channels} {'deep' if deep else 'flat'}"
 
-    def forward(*launch: int) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    def forward(*launch: int) -> tuple[Tensor, Tensor | None, Kept]:
         return couple_triton.forward(
-            x, total, features, tuple(layers), FACTOR, shape, "tf32", launch
+            x, total, features, layers, FACTOR, shape, "bf16", True, launch
         )
 
-    def backward(last: Launch, first: Launch) -> object:
-        return couple_triton.backward(
-            x, y, features, scale, dy, total, layers, FACTOR, shape, "bf16", last, first
+    y, _, kept = forward(*TILES[0])
+    hidden = kept.hidden if features is None else features
+
+    def points(*launch: int) -> tuple[Tensor, Tensor, Tensor]:
+        return couple_triton.backward_points(
+            x, y, hidden, kept.scale, dy, total, layers, FACTOR, shape, "bf16", launch
         )
 
-    y, _, scale = forward(64, 4, 2, 1)
-    sweep(f"coupling forward {kind}", COUPLING, forward)
-    usual = 64, 4, 2, 1
-    sweep(f"coupling backward, last {kind}", COUPLING, lambda *last: backward(last, usual))
-    if deep:
-        sweep(f"coupling backward, first {kind}", COUPLING, lambda *first: backward(usual, first))
+    _, dhidden, dout = points(*TILES[0])
+    sweep(f"coupling forward {kind}", TILES, forward)
+    sweep(f"coupling backward {kind}", TILES, points)
+    sweep(
+        f"coupling weights {kind}",
+        WEIGHTS,
+        lambda *launch: couple_triton.backward_weights(
+            kept.inputs, hidden, dhidden, dout, layers, shape, "bf16", launch
+        ),
+    )
 
 
 def check_affine(channels: int, relu: bool) -> None:
@@ -160,12 +171,12 @@ def time_affine(batch: int, points: int, channels: int) -> None:
     x, matrix, bias = normal(batch, points, channels), normal(channels, channels), normal(channels)
     sweep(
         f"affine forward C={channels}",
-        COUPLING,
+        [(32, 4, 4, 1), (32, 4, 4, 2), *TILES],
         lambda *launch: affine_triton.forward(x, matrix, bias, False, "tf32", launch),
     )
     sweep(
         f"affine backward C={channels}",
-        [(64, 8, 2, 1), (64, 8, 2, 2), *COUPLING],
+        [(32, 4, 4, 1), (32, 4, 4, 2), (32, 4, 6, 1), (64, 8, 2, 2), *TILES],
         lambda *launch: affine_triton.backward(x, matrix, None, x, "tf32", launch),
     )
 

@@ -111,3 +111,21 @@ def test_log_determinants_that_nobody_needs_have_no_gradient(device: str) -> Non
     expected_y, _ = couple_torch(double[0], pairs, 4, FACTOR, inverse=True)
     expected = torch.autograd.grad((expected_y * case.dy.double()).sum(), double[0])[0]
     assert (found - expected).abs().max() < 2e-6 * expected.abs().max()
+
+
+@pytest.mark.parametrize("deep", [True, False], ids=["four-layers", "one-layer"])
+def test_scale_and_shift_can_be_computed_one_after_the_other(
+    device: str, deep: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pdflow.kernels import couple_triton
+
+    case = Case(2, 9, deep, device)
+    shape = couple_triton.Shape(9, case.kept, 2, False, True, False)
+    inputs = case.x, case.total, case.features, case.layers, FACTOR, shape, "ieee"
+    expected_y, expected_terms, _ = couple_triton.forward(*inputs)
+    monkeypatch.setattr(couple_triton, "shared_memory", lambda _: 0)
+    y, terms, kept = couple_triton.forward(*inputs, keep=False)
+    assert torch.equal(y, expected_y)
+    assert terms is not None
+    assert torch.equal(terms, expected_terms)
+    assert kept.hidden is None

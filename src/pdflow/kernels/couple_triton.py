@@ -3,27 +3,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import triton
 from torch import Tensor
 
 from pdflow.kernels.coupling_backward_triton import (
-    couple_backward_first_kernel,
-    couple_backward_last_kernel,
+    couple_backward_kernel,
+    couple_backward_weights_kernel,
 )
 from pdflow.kernels.coupling_triton import couple_forward_kernel
 from pdflow.kernels.launch_triton import (
     Launch,
     arithmetic,
     programs_for,
+    shared_memory,
     sum_partials,
     tiling,
 )
 
-ONES = 16
-"""Rows of the smallest product on tensor cores."""
+ROOMY = 150 * 1024
+"""Bytes of shared memory for which a program can hold the weights of scale and shift."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Shape:
     flip_in: bool
     flip_out: bool
 
-    def constants(self) -> dict[str, object]:
+    def constants(self) -> dict[str, Any]:
         """Constant arguments of the kernels."""
         return {
             "C": self.channels,
@@ -51,20 +54,29 @@ class Shape:
         }
 
 
+@dataclass(frozen=True)
+class Kept:
+    """What the forward pass keeps for the backward pass; hidden layers only where there are any.
+
+    scale   (M, moved channels) of an affine coupling
+    inputs  (M, IN) the network's inputs, padded with zeros
+    hidden  (3, G, M, H) its hidden layers after the relu
+    """
+
+    scale: Tensor | None
+    inputs: Tensor | None
+    hidden: Tensor | None
+
+
 class Couple(torch.autograd.Function):
     """`pdflow.kernels.coupling.couple` with its fused backward."""
 
     @staticmethod
     def forward(ctx, x, total, features, factor, shape, precision, *layers):
-        """y (B, N, C) and terms (B, N); arguments are contiguous.
-
-        "bf16" rounds in the backward pass alone: the forward one moves coordinates, and rounds to
-        tf32.
-        """
-        rounding = "tf32" if precision == "bf16" else precision
-        y, terms, scale = forward(x, total, features, layers, factor, shape, rounding)
+        """y (B, N, C) and terms (B, N); arguments are contiguous."""
+        y, terms, kept = forward(x, total, features, layers, factor, shape, precision)
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(x, y, features, scale, *layers)
+        ctx.save_for_backward(x, y, features, kept.scale, kept.inputs, kept.hidden, *layers)
         ctx.options = factor, shape, precision
         ctx.has_total = total is not None
         return y, terms
@@ -72,10 +84,11 @@ class Couple(torch.autograd.Function):
     @staticmethod
     def backward(ctx, dy, dterms):
         """Gradients of x, total, features and layers."""
-        x, y, features, scale, *layers = ctx.saved_tensors
+        x, y, features, scale, inputs, hidden, *layers = ctx.saved_tensors
         dy = torch.zeros_like(y) if dy is None else dy.contiguous()
         dterms = None if dterms is None else dterms.contiguous()
-        dx, dfeatures, dlayers = backward(x, y, features, scale, dy, dterms, layers, *ctx.options)
+        kept = Kept(scale, inputs, hidden)
+        dx, dfeatures, dlayers = backward(x, y, features, kept, dy, dterms, layers, *ctx.options)
         dtotal = dterms if ctx.has_total else None
         return dx, dtotal, dfeatures, None, None, None, *dlayers
 
@@ -84,77 +97,128 @@ def forward(
     x: Tensor,
     total: Tensor | None,
     features: Tensor | None,
-    layers: tuple[Tensor, ...],
+    layers: Sequence[Tensor],
     factor: float,
     shape: Shape,
     precision: str,
+    keep: bool = True,
     launch: Launch = (64, 4, 2, 1),
-) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    """Launch the forward kernel: y, terms and scale (rows, moved channels)."""
+) -> tuple[Tensor, Tensor | None, Kept]:
+    """Launch the forward kernel: y, terms, and what the backward pass needs if `keep` says so.
+
+    The forward pass moves coordinates, so "bf16" means tf32 here; what is kept is rounded.
+    """
     rows = x.shape[0] * x.shape[1]
+    deep = features is None
+    width = layers[-2].shape[1]
+    constants = shape.constants()
     is_affine = shape.groups == 2
     y = torch.empty_like(x)
     terms = x.new_empty(x.shape[:2]) if is_affine else None
-    scale = x.new_empty(rows, shape.channels - shape.kept) if is_affine else None
-    couple_forward_kernel[(programs_for(rows, launch, x.device),)](
-        x, features, total, *_four(layers), y, terms, scale, rows, factor,
-        H=layers[-2].shape[1], DEEP=features is None, HAS_TOTAL=total is not None,
-        **tiling(launch), **shape.constants(),
-        **arithmetic(precision),
-    )  # fmt: skip
-    return y, terms, scale
+    parts = [(is_affine, True)]
+    if is_affine and shared_memory(x.device) < ROOMY:
+        parts = [(True, False), (False, True)]
+    scale = inputs = hidden = None
+    if is_affine and (keep or len(parts) == 2):
+        scale = x.new_empty(rows, shape.channels - shape.kept)
+    if keep and deep:
+        inputs = x.new_empty(rows, constants["IN"], dtype=_rounded(precision))
+        hidden = x.new_empty(3, shape.groups, rows, width, dtype=_rounded(precision))
+    for has_scale, has_shift in parts:
+        couple_forward_kernel[(programs_for(rows, launch, x.device),)](
+            x, features, total, *_four(layers), y, terms, scale, inputs, hidden, rows, factor,
+            H=width, DEEP=deep, HAS_TOTAL=total is not None, SCALE=has_scale, SHIFT=has_shift,
+            KEEP=keep, **tiling(launch), **constants,
+            **arithmetic("tf32" if precision == "bf16" else precision),
+        )  # fmt: skip
+    return y, terms, Kept(scale, inputs, hidden)
 
 
 def backward(
     x: Tensor,
     y: Tensor,
     features: Tensor | None,
-    scale: Tensor | None,
+    kept: Kept,
     dy: Tensor,
     dterms: Tensor | None,
-    layers: list[Tensor],
+    layers: Sequence[Tensor],
     factor: float,
     shape: Shape,
     precision: str,
-    last: Launch = (64, 4, 2, 1),
-    first: Launch = (64, 4, 2, 1),
 ) -> tuple[Tensor, Tensor | None, list[Tensor]]:
-    """Launch the backward kernels, last layers first: gradients of x, features and layers."""
-    deep = features is None
-    width = layers[-2].shape[1]
+    """Launch the backward kernels: gradients of x, features and layers."""
+    hidden = kept.hidden if features is None else features
+    assert hidden is not None
+    dx, dhidden, dout = backward_points(
+        x, y, hidden, kept.scale, dy, dterms, layers, factor, shape, precision
+    )
+    dlayers = backward_weights(kept.inputs, hidden, dhidden, dout, layers, shape, precision)
+    return dx, None if features is None else dhidden, dlayers
+
+
+def backward_points(
+    x: Tensor,
+    y: Tensor,
+    hidden: Tensor,
+    scale: Tensor | None,
+    dy: Tensor,
+    dterms: Tensor | None,
+    layers: Sequence[Tensor],
+    factor: float,
+    shape: Shape,
+    precision: str,
+    launch: Launch = (64, 4, 2, 1),
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of x, of hidden layers or features, and of the network's output (G, M, OUT)."""
     rows = x.shape[0] * x.shape[1]
-    sizes = [layer.numel() for layer in layers]
-    below = sum(sizes[:-4])
-    last_programs = programs_for(rows, last, x.device, shape.groups)
-    first_programs = programs_for(rows, first, x.device) if deep else 0
-    sums = x.new_empty(max(last_programs, first_programs), sum(sizes))
+    constants = shape.constants()
     dx = torch.empty_like(x)
-    if features is None:
-        rounded = torch.bfloat16 if precision == "bf16" else x.dtype
-        dhidden = x.new_empty(shape.groups, rows, width, dtype=rounded)
-    else:
-        dhidden = torch.empty_like(features)
-    constants: dict[str, object] = {
-        **shape.constants(), **arithmetic(precision), "H": width, "SUMS": sum(sizes)
-    }  # fmt: skip
-    weights = _four(layers)
-    couple_backward_last_kernel[(last_programs, shape.groups)](
-        x, y, features, scale, dy, dterms, *weights[:7], dx, dhidden, sums, rows, factor,
-        *layers[-2].shape[1:], DEEP=deep, HAS_TERMS=dterms is not None, BELOW=below,
-        **tiling(last), **constants,
+    dhidden = torch.empty_like(hidden)
+    dout = x.new_empty(shape.groups, rows, constants["OUT"], dtype=_rounded(precision))
+    couple_backward_kernel[(programs_for(rows, launch, x.device),)](
+        x, y, hidden, scale, dy, dterms, *_four(layers)[::2], dx, dhidden, dout, rows, factor,
+        H=layers[-2].shape[1], DEEP=len(layers) > 2, HAS_TERMS=dterms is not None,
+        **tiling(launch), **constants, **arithmetic(precision),
     )  # fmt: skip
-    if deep:
-        for name in ("OUT", "INVERSE"):
-            del constants[name]
-        couple_backward_first_kernel[(first_programs,)](
-            x, dy, dhidden, *weights[:3], dx, sums, rows, width,
-            ONES=ONES, **tiling(first), **constants,
-        )  # fmt: skip
-    total = sum_partials(sums, below, first_programs, last_programs)
-    dlayers = [part.view_as(layer) for part, layer in zip(total.split(sizes), layers, strict=True)]
-    return dx, None if deep else dhidden, dlayers
+    return dx, dhidden, dout
 
 
-def _four(layers: tuple[Tensor, ...] | list[Tensor]) -> list[Tensor | None]:
+def backward_weights(
+    inputs: Tensor | None,
+    hidden: Tensor,
+    dhidden: Tensor,
+    dout: Tensor,
+    layers: Sequence[Tensor],
+    shape: Shape,
+    precision: str,
+    launch: Launch = (128, 8, 2, 3),
+) -> list[Tensor]:
+    """Gradients of weights and biases.
+
+    inputs, hidden  what goes into the layers
+    dhidden, dout   gradients of what comes out of them
+    """
+    rows = dout.shape[1]
+    width, moved = layers[-2].shape[1:]
+    sizes = [layer.numel() for layer in layers]
+    jobs = shape.groups * len(layers) // 2
+    shares = programs_for(rows, launch, dout.device, jobs)
+    sums = dout.new_empty(shares, sum(sizes), dtype=torch.float32)
+    constants = {name: shape.constants()[name] for name in ("IN", "OUT", "GROUPS")}
+    couple_backward_weights_kernel[(jobs, shares)](
+        inputs, hidden, dhidden, dout, sums, rows, shape.kept, width, moved,
+        H=width, DEEP=len(layers) > 2, SUMS=sum(sizes),
+        **tiling(launch), **constants, **arithmetic(precision),
+    )  # fmt: skip
+    parts = sum_partials(sums).split(sizes)
+    return [part.view_as(layer) for part, layer in zip(parts, layers, strict=True)]
+
+
+def _rounded(precision: str) -> torch.dtype:
+    """How tensors are stored that only the backward pass reads."""
+    return torch.bfloat16 if precision == "bf16" else torch.float32
+
+
+def _four(layers: Sequence[Tensor]) -> list[Tensor | None]:
     """Weights and biases of four layers; the first three are missing where there is only one."""
     return [None] * (8 - len(layers)) + list(layers)

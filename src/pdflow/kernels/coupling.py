@@ -47,18 +47,19 @@ def couple(
     factor = 2 * clamp / math.pi
     precision = precision or default_precision(x.dtype)
     if precision != "ieee" and _fused(x, layers, features):
-        from pdflow.kernels.couple_triton import Couple, Shape
+        from pdflow.kernels.couple_triton import Couple, Shape, forward
 
         shape = Shape(x.shape[-1], kept, len(layers[0][0]), inverse, flip_in, flip_out)
-        y, terms = Couple.apply(
+        arguments = (
             x.contiguous(),
             None if total is None else total.contiguous(),
             None if features is None else features.contiguous(),
-            factor,
-            shape,
-            precision,
-            *(tensor.contiguous() for layer in layers for tensor in layer),
-        )  # type: ignore[no-untyped-call]
+        )
+        tensors = [tensor.contiguous() for layer in layers for tensor in layer]
+        if torch.is_grad_enabled():
+            y, terms = Couple.apply(*arguments, factor, shape, precision, *tensors)  # type: ignore[no-untyped-call]
+        else:
+            y, terms, _ = forward(*arguments, tensors, factor, shape, precision, keep=False)
         return y, total if terms is None else terms
     return couple_torch(x, layers, kept, factor, features, total, inverse, flip_in, flip_out)
 

@@ -1,8 +1,8 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
 """Coupling layers on CUDA: network, shift, scale and log-determinant in one kernel.
 
-A program keeps the weights of one group in shared memory and walks through its tiles of points,
-then those of the next group; hidden layers never leave it.
+A program keeps the weights in shared memory and walks through its tiles of points. Hidden layers
+leave it only where gradients will be asked for.
 """
 
 from __future__ import annotations
@@ -57,66 +57,106 @@ def _atan(x):
 
 
 @triton.jit
+def _hidden_layers(
+    x, w1, w2, w3, b1_ptr, b2_ptr, b3_ptr, hidden_ptr, at, step, inside,
+    H: tl.constexpr, KEEP: tl.constexpr, DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
+):  # fmt: skip
+    """The three layers that have a relu; KEEP stores each of them, `step` numbers apart."""
+    column = tl.arange(0, H)
+    h = tl.maximum(dense(x, w1, tl.load(b1_ptr + column), DOT, INPUT_PRECISION), 0.0)
+    if KEEP:
+        tl.store(hidden_ptr + at, h, mask=inside)
+    h = tl.maximum(dense(h, w2, tl.load(b2_ptr + column), DOT, INPUT_PRECISION), 0.0)
+    if KEEP:
+        tl.store(hidden_ptr + at + step, h, mask=inside)
+    h = tl.maximum(dense(h, w3, tl.load(b3_ptr + column), DOT, INPUT_PRECISION), 0.0)
+    if KEEP:
+        tl.store(hidden_ptr + at + 2 * step, h, mask=inside)
+    return h
+
+
+@triton.jit
 def couple_forward_kernel(
     x_ptr, features_ptr, total_ptr, w1_ptr, b1_ptr, w2_ptr, b2_ptr, w3_ptr, b3_ptr,
-    w4_ptr, b4_ptr, y_ptr, terms_ptr, scale_ptr, rows, factor,
+    w4_ptr, b4_ptr, y_ptr, terms_ptr, scale_ptr, inputs_ptr, hidden_ptr, rows, factor,
     C: tl.constexpr, KEPT: tl.constexpr, IN: tl.constexpr, OUT: tl.constexpr, H: tl.constexpr,
     GROUPS: tl.constexpr, DEEP: tl.constexpr, INVERSE: tl.constexpr, FLIP_IN: tl.constexpr,
-    FLIP_OUT: tl.constexpr, HAS_TOTAL: tl.constexpr,
-    TILE: tl.constexpr, STAGES: tl.constexpr, DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
+    FLIP_OUT: tl.constexpr, HAS_TOTAL: tl.constexpr, SCALE: tl.constexpr, SHIFT: tl.constexpr,
+    KEEP: tl.constexpr, TILE: tl.constexpr, STAGES: tl.constexpr, DOT: tl.constexpr,
+    INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Every num_programs-th tile of TILE points, once per group: scale, then shift.
+    """Every num_programs-th tile of TILE points.
 
-    DEEP runs four layers on the kept channels; else one on features (G, M, H).
+    DEEP runs four layers on the kept channels; else one on features (G, M, H). SCALE gives the
+    scale (M, moved channels) and terms, and SHIFT y, from a scale that is there already if need
+    be. KEEP stores the network's inputs (M, IN) and hidden layers (3, G, M, H). Weights v are the
+    scale's and w the shift's.
     """
     MOVED: tl.constexpr = C - KEPT
-    row = tl.arange(0, TILE)
-    start = tl.program_id(0).to(tl.int64) * TILE
-    for group in tl.static_range(GROUPS):
-        w4 = matrix(w4_ptr + group * H * MOVED, H, MOVED, H, OUT).to(DOT)
-        b4 = vector(b4_ptr + group * MOVED, MOVED, OUT)
+    LAST: tl.constexpr = GROUPS - 1
+    if SCALE:
         if DEEP:
-            w1 = matrix(w1_ptr + group * KEPT * H, KEPT, H, IN, H).to(DOT)
-            w2 = matrix(w2_ptr + group * H * H, H, H, H, H).to(DOT)
-            w3 = matrix(w3_ptr + group * H * H, H, H, H, H).to(DOT)
-        for first in tl.range(start, rows, tl.num_programs(0) * TILE, num_stages=STAGES):
-            is_row = row < rows - first
-            inside = is_row[:, None]
-            is_kept = inside & (tl.arange(0, IN) < KEPT)[None, :]
-            is_moved = inside & (tl.arange(0, OUT) < MOVED)[None, :]
-            x_row = x_ptr + first * C + row[:, None] * C
-            y_row = y_ptr + first * C + row[:, None] * C
-            kept = tl.load(x_row + columns(0, IN, C, FLIP_IN), mask=is_kept, other=0.0)
+            v1 = matrix(w1_ptr, KEPT, H, IN, H).to(DOT)
+            v2 = matrix(w2_ptr, H, H, H, H).to(DOT)
+            v3 = matrix(w3_ptr, H, H, H, H).to(DOT)
+        v4 = matrix(w4_ptr, H, MOVED, H, OUT).to(DOT)
+    if SHIFT:
+        if DEEP:
+            w1 = matrix(w1_ptr + LAST * KEPT * H, KEPT, H, IN, H).to(DOT)
+            w2 = matrix(w2_ptr + LAST * H * H, H, H, H, H).to(DOT)
+            w3 = matrix(w3_ptr + LAST * H * H, H, H, H, H).to(DOT)
+        w4 = matrix(w4_ptr + LAST * H * MOVED, H, MOVED, H, OUT).to(DOT)
+    row = tl.arange(0, TILE)
+    group_step = rows.to(tl.int64) * H
+    start = tl.program_id(0).to(tl.int64) * TILE
+    for first in tl.range(start, rows, tl.num_programs(0) * TILE, num_stages=STAGES):
+        is_row = row < rows - first
+        inside = is_row[:, None]
+        is_kept = inside & (tl.arange(0, IN) < KEPT)[None, :]
+        is_moved = inside & (tl.arange(0, OUT) < MOVED)[None, :]
+        x_row = x_ptr + first * C + row[:, None] * C
+        y_row = y_ptr + first * C + row[:, None] * C
+        hidden_at = first * H + row[:, None] * H + tl.arange(0, H)[None, :]
+        scale_at = first * MOVED + row[:, None] * MOVED + tl.arange(0, OUT)[None, :]
+        kept = tl.load(x_row + columns(0, IN, C, FLIP_IN), mask=is_kept, other=0.0)
+        if SCALE:
             if DEEP:
-                b1 = tl.load(b1_ptr + group * H + tl.arange(0, H))
-                h = tl.maximum(dense(kept, w1, b1, DOT, INPUT_PRECISION), 0.0)
-                b2 = tl.load(b2_ptr + group * H + tl.arange(0, H))
-                h = tl.maximum(dense(h, w2, b2, DOT, INPUT_PRECISION), 0.0)
-                b3 = tl.load(b3_ptr + group * H + tl.arange(0, H))
-                h = tl.maximum(dense(h, w3, b3, DOT, INPUT_PRECISION), 0.0)
+                h = _hidden_layers(
+                    kept, v1, v2, v3, b1_ptr, b2_ptr, b3_ptr, hidden_ptr, hidden_at,
+                    GROUPS * group_step, inside, H, KEEP, DOT, INPUT_PRECISION,
+                )  # fmt: skip
             else:
-                tile_features = features_ptr + (group * rows.to(tl.int64) + first) * H
-                feature_at = row[:, None] * H + tl.arange(0, H)[None, :]
-                h = tl.load(tile_features + feature_at, mask=inside, other=0.0)
-            out = dense(h, w4, b4, DOT, INPUT_PRECISION)
-            scale_at = first * MOVED + row[:, None] * MOVED + tl.arange(0, OUT)[None, :]
-            if group < GROUPS - 1:
-                scale = tl.where(is_moved, factor * _atan(out), 0.0)
+                h = tl.load(features_ptr + hidden_at, mask=inside, other=0.0)
+            out = dense(h, v4, vector(b4_ptr, MOVED, OUT), DOT, INPUT_PRECISION)
+            scale = tl.where(is_moved, factor * _atan(out), 0.0)
+            change = tl.sum(scale, 1)
+            change = change if INVERSE else -change
+            if HAS_TOTAL:
+                change += tl.load(total_ptr + first + row, mask=is_row, other=0.0)
+            tl.store(terms_ptr + first + row, change, mask=is_row)
+            if KEEP or not SHIFT:
                 tl.store(scale_ptr + scale_at, scale, mask=is_moved)
-                change = tl.sum(scale, 1)
-                change = change if INVERSE else -change
-                if HAS_TOTAL:
-                    change += tl.load(total_ptr + first + row, mask=is_row, other=0.0)
-                tl.store(terms_ptr + first + row, change, mask=is_row)
+        if SHIFT:
+            hidden_at += LAST * group_step
+            if DEEP:
+                h = _hidden_layers(
+                    kept, w1, w2, w3, b1_ptr + LAST * H, b2_ptr + LAST * H, b3_ptr + LAST * H,
+                    hidden_ptr, hidden_at, GROUPS * group_step, inside,
+                    H, KEEP, DOT, INPUT_PRECISION,
+                )  # fmt: skip
+                if KEEP:
+                    input_at = first * IN + row[:, None] * IN + tl.arange(0, IN)[None, :]
+                    tl.store(inputs_ptr + input_at, kept, mask=inside)
             else:
-                moved_at = x_row + columns(KEPT, OUT, C, FLIP_IN)
-                moved = tl.load(moved_at, mask=is_moved, other=0.0)
-                if GROUPS == 2:
+                h = tl.load(features_ptr + hidden_at, mask=inside, other=0.0)
+            bias = vector(b4_ptr + LAST * MOVED, MOVED, OUT)
+            shift = dense(h, w4, bias, DOT, INPUT_PRECISION)
+            moved = tl.load(x_row + columns(KEPT, OUT, C, FLIP_IN), mask=is_moved, other=0.0)
+            if GROUPS == 2:
+                if not SCALE:
                     scale = tl.load(scale_ptr + scale_at, mask=is_moved, other=0.0)
-                    y = moved * tl.exp(scale) + out if INVERSE else (moved - out) * tl.exp(-scale)
-                else:
-                    y = moved + out if INVERSE else moved - out
-                tl.store(y_row + columns(0, IN, C, FLIP_OUT), kept, mask=is_kept)
-                tl.store(y_row + columns(KEPT, OUT, C, FLIP_OUT), y, mask=is_moved)
-        # What one thread has stored of the scale, another may read.
-        tl.debug_barrier()
+                y = moved * tl.exp(scale) + shift if INVERSE else (moved - shift) * tl.exp(-scale)
+            else:
+                y = moved + shift if INVERSE else moved - shift
+            tl.store(y_row + columns(0, IN, C, FLIP_OUT), kept, mask=is_kept)
+            tl.store(y_row + columns(KEPT, OUT, C, FLIP_OUT), y, mask=is_moved)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import torch
 import triton
 import triton.language as tl
@@ -43,36 +45,36 @@ def multiprocessors(device: torch.device) -> int:
     return torch.cuda.get_device_properties(device).multi_processor_count
 
 
+@cache
+def shared_memory(device: torch.device) -> int:
+    """Bytes of shared memory that one program may have; plenty for Triton's interpreter."""
+    if device.type != "cuda":
+        return 1 << 20
+    driver = triton.runtime.driver.active.utils
+    return int(driver.get_device_properties(device.index)["max_shared_mem"])
+
+
 @triton.jit
 def sum_kernel(
-    partials_ptr, total_ptr, width, split, count, other_count,
-    ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    partials_ptr, total_ptr, count, width, ROWS: tl.constexpr, COLUMNS: tl.constexpr
 ):  # fmt: skip
-    """COLUMNS sums over rows of width numbers, always in the same order.
-
-    The first `split` columns have `count` rows, and the others other_count.
-    """
+    """COLUMNS sums over `count` rows of width numbers, always in the same order."""
     column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
-    height = tl.where(column < split, count, other_count)
-    height = tl.where(column < width, height, 0)
     row = tl.arange(0, ROWS)
     total = tl.zeros((ROWS, COLUMNS), tl.float32)
-    for start in range(0, tl.max(height, 0), ROWS):
+    for start in range(0, count, ROWS):
         here = start + row
+        inside = (here < count)[:, None] & (column < width)[None, :]
         at = here.to(tl.int64)[:, None] * width + column[None, :]
-        total += tl.load(partials_ptr + at, mask=here[:, None] < height[None, :], other=0.0)
+        total += tl.load(partials_ptr + at, mask=inside, other=0.0)
     tl.store(total_ptr + column, tl.sum(total, 0), mask=column < width)
 
 
-def sum_partials(partials: Tensor, split: int = 0, count: int = 0, other: int = 0) -> Tensor:
-    """(S,) sums of what programs left in (P, S).
-
-    split  columns that only the first `count` rows have; the other columns have `other` rows. By
-           default all columns have all rows.
-    """
-    rows, width = partials.shape
+def sum_partials(partials: Tensor) -> Tensor:
+    """(S,) sums of what programs left in (P, S)."""
+    count, width = partials.shape
     total = partials.new_empty(width)
     sum_kernel[(triton.cdiv(width, SUM_COLUMNS),)](
-        partials, total, width, split, count, other or rows, ROWS=SUM_ROWS, COLUMNS=SUM_COLUMNS
+        partials, total, count, width, ROWS=SUM_ROWS, COLUMNS=SUM_COLUMNS
     )
     return total
