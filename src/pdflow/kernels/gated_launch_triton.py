@@ -23,7 +23,7 @@ from pdflow.kernels.launch_triton import arithmetic, multiprocessors, sum_partia
 PLANES = 6
 DPLANES = 4
 JOBS = 6
-TILE = 64
+TILE = 128
 """Points of a program up to the norm."""
 
 
@@ -70,24 +70,26 @@ class GatedCouple(torch.autograd.Function):
 
 def gate_forward(
     x: Tensor, features: Tensor, weights: GatedWeights, keep_first: bool, precision: str,
-    keep: bool, norm: Norm, warps: int = 4,
+    keep: bool, norm: Norm, tile: int = TILE, warps: int = 8, waves: int = 1,
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:  # fmt: skip
     """Input of the norm (B, N, H), what the backward needs, and statistics of tiles."""
     rows = x.shape[0] * x.shape[1]
-    count = triton.cdiv(rows, TILE)
+    count = triton.cdiv(rows, tile)
     hidden = torch.empty_like(features)
     planes = None
     if keep:
         planes = features.new_empty(PLANES, *features.shape, dtype=_backward_type(precision))
     tiles = x.new_empty(count, 2, features.shape[-1]) if norm.training else None
-    gate_forward_kernel[(count,)](
+    gate_forward_kernel[(min(count, waves * multiprocessors(x.device)),)](
         x, features, *weights[:8], hidden, planes, tiles, rows, **_kept(weights, keep_first),
-        KEEP=keep, STATISTICS=norm.training, TILE=TILE, num_warps=warps, **arithmetic(precision),
+        KEEP=keep, STATISTICS=norm.training, TILE=tile, num_warps=warps, **arithmetic(precision),
     )  # fmt: skip
     return hidden, planes, tiles
 
 
-def norm_statistics(norm: Norm, tiles: Tensor | None, rows: int, columns: int = 8) -> Tensor:
+def norm_statistics(
+    norm: Norm, tiles: Tensor | None, rows: int, tile: int = TILE, columns: int = 8
+) -> Tensor:
     """Mean and 1 / standard deviation (2, H) that the norm uses; moves its running ones."""
     if tiles is None:
         return torch.stack([norm.mean, torch.rsqrt(norm.var + norm.eps)])
@@ -95,7 +97,7 @@ def norm_statistics(norm: Norm, tiles: Tensor | None, rows: int, columns: int = 
     statistics = tiles.new_empty(2, width)
     norm_statistics_kernel[(width // columns,)](
         tiles, statistics, norm.mean, norm.var, rows, count, norm.momentum, norm.eps,
-        H=width, COLUMNS=columns, BLOCK=1024, TILE=TILE, num_warps=8,
+        H=width, COLUMNS=columns, BLOCK=1024, TILE=tile, num_warps=8,
     )  # fmt: skip
     return statistics
 

@@ -36,32 +36,10 @@ def _log_sigmoid(x):
 
 
 @triton.jit
-def _mirrored(ptr, stride, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    """A block of a matrix whose rows lie `stride` apart, turned: its rows are columns."""
-    return tl.load(ptr + tl.arange(0, COLUMNS)[None, :] * stride + tl.arange(0, ROWS)[:, None])
-
-
-@triton.jit
-def _add_product(total, x, weight, stride, INPUT_PRECISION: tl.constexpr):
-    """total + x W^T for a block of W."""
-    turned = _mirrored(weight, stride, x.shape[1], total.shape[1]).to(x.dtype)
-    return tl.dot(x, turned, total, input_precision=INPUT_PRECISION)
-
-
-@triton.jit
-def _add_halves(
-    value, gate, x, weight, H: tl.constexpr, DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr
-):  # fmt: skip
-    """Add [elu(x), elu(-x)] W^T for W (2 H, 2 H), whose lower rows give the gate."""
-    LOWER: tl.constexpr = 2 * H * H
-    plus, minus = _elus(x)
-    plus = plus.to(DOT)
-    minus = minus.to(DOT)
-    value = _add_product(value, plus, weight, 2 * H, INPUT_PRECISION)
-    gate = _add_product(gate, plus, weight + LOWER, 2 * H, INPUT_PRECISION)
-    value = _add_product(value, minus, weight + H, 2 * H, INPUT_PRECISION)
-    gate = _add_product(gate, minus, weight + LOWER + H, 2 * H, INPUT_PRECISION)
-    return value, gate
+def _mirrored(weight, H: tl.constexpr, DOT: tl.constexpr):
+    """A block of W (.., 2 H), turned: its rows are columns."""
+    column = tl.arange(0, H)
+    return tl.load(weight + column[None, :] * 2 * H + column[:, None]).to(DOT)
 
 
 @triton.jit
@@ -72,56 +50,78 @@ def gate_forward_kernel(
     KEEP: tl.constexpr, STATISTICS: tl.constexpr, TILE: tl.constexpr, DOT: tl.constexpr,
     INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """TILE points up to the input of the norm (M, H).
+    """Every num_programs-th tile up to the norm's input (M, H); weights stay in shared memory.
 
     KEEP        leave h, u, f, the kept channels, value and gate (6, M, H) for the backward
-    STATISTICS  leave the mean and the sum of squared deviations of the tile (tiles, 2, H)
+    STATISTICS  leave the mean and the sum of squared deviations of each tile (tiles, 2, H)
     """
-    row = tl.program_id(0) * TILE + tl.arange(0, TILE)
-    is_row = row < rows
-    inside = is_row[:, None]
     column = tl.arange(0, H)
-    at = row[:, None] * H + column[None, :]
-    # Features first: fewer numbers are held at a time.
-    f = tl.load(features_ptr + at, mask=inside, other=0.0)
-    nothing = tl.zeros((TILE, H), tl.float32)
-    value = nothing + tl.load(gate_bias_ptr + column)[None, :]
-    value += tl.load(condition_bias_ptr + column)[None, :]
-    gate = nothing + tl.load(gate_bias_ptr + H + column)[None, :]
-    gate += tl.load(condition_bias_ptr + H + column)[None, :]
-    value, gate = _add_halves(value, gate, f, condition_ptr, H, DOT, INPUT_PRECISION)
+    LOWER: tl.constexpr = 2 * H * H
+    condition_value_plus = _mirrored(condition_ptr, H, DOT)
+    condition_value_minus = _mirrored(condition_ptr + H, H, DOT)
+    condition_gate_plus = _mirrored(condition_ptr + LOWER, H, DOT)
+    condition_gate_minus = _mirrored(condition_ptr + LOWER + H, H, DOT)
+    value_plus = _mirrored(gate_ptr, H, DOT)
+    value_minus = _mirrored(gate_ptr + H, H, DOT)
+    gate_plus = _mirrored(gate_ptr + LOWER, H, DOT)
+    gate_minus = _mirrored(gate_ptr + LOWER + H, H, DOT)
+    inner_plus = _mirrored(inner_ptr, H, DOT)
+    inner_minus = _mirrored(inner_ptr + H, H, DOT)
     channel = tl.arange(0, IN)
-    is_kept = inside & (channel < KEPT)[None, :]
-    kept = tl.load(x_ptr + row[:, None] * C + KEPT_AT + channel[None, :], mask=is_kept, other=0.0)
     lift_at = column[None, :] * KEPT + channel[:, None]
-    lift = tl.load(lift_ptr + lift_at, mask=(channel < KEPT)[:, None], other=0.0)
-    h = tl.dot(kept.to(DOT), lift.to(DOT), input_precision=INPUT_PRECISION)
-    h += tl.load(lift_bias_ptr + column)[None, :]
-    u = nothing + tl.load(inner_bias_ptr + column)[None, :]
-    plus, minus = _elus(h)
-    u = _add_product(u, plus.to(DOT), inner_ptr, 2 * H, INPUT_PRECISION)
-    u = _add_product(u, minus.to(DOT), inner_ptr + H, 2 * H, INPUT_PRECISION)
-    value, gate = _add_halves(value, gate, u, gate_ptr, H, DOT, INPUT_PRECISION)
-    hidden = h + value * _sigmoid(gate)
-    tl.store(hidden_ptr + at, hidden, mask=inside)
-    if STATISTICS:
-        count = tl.minimum(rows - tl.program_id(0) * TILE, TILE).to(tl.float32)
-        mean = tl.sum(tl.where(inside, hidden, 0.0), 0) / count
-        deviation = tl.where(inside, hidden - mean[None, :], 0.0)
-        tile = tiles_ptr + tl.program_id(0) * 2 * H + column
-        tl.store(tile, mean)
-        tl.store(tile + H, tl.sum(deviation * deviation, 0))
-    if KEEP:
-        KEPT_TYPE: tl.constexpr = planes_ptr.dtype.element_ty
-        plane = rows.to(tl.int64) * H
-        tl.store(planes_ptr + at, h.to(KEPT_TYPE), mask=inside)
-        tl.store(planes_ptr + plane + at, u.to(KEPT_TYPE), mask=inside)
+    lift = tl.load(lift_ptr + lift_at, mask=(channel < KEPT)[:, None], other=0.0).to(DOT)
+    value_bias = tl.load(gate_bias_ptr + column) + tl.load(condition_bias_ptr + column)
+    gate_bias = tl.load(gate_bias_ptr + H + column) + tl.load(condition_bias_ptr + H + column)
+    plane = rows.to(tl.int64) * H
+    for tile in tl.range(tl.program_id(0), tl.cdiv(rows, TILE), tl.num_programs(0), num_stages=1):
+        row = tile * TILE + tl.arange(0, TILE)
+        inside = (row < rows)[:, None]
+        at = row[:, None] * H + column[None, :]
+        # Features first: fewer numbers are held at a time.
         f = tl.load(features_ptr + at, mask=inside, other=0.0)
-        tl.store(planes_ptr + 2 * plane + at, f.to(KEPT_TYPE), mask=inside)
-        kept_at = 3 * plane + row[:, None] * H + channel[None, :]
-        tl.store(planes_ptr + kept_at, kept.to(KEPT_TYPE), mask=inside)
-        tl.store(planes_ptr + 4 * plane + at, value.to(KEPT_TYPE), mask=inside)
-        tl.store(planes_ptr + 5 * plane + at, gate.to(KEPT_TYPE), mask=inside)
+        if KEEP:
+            tl.store(planes_ptr + 2 * plane + at, f.to(planes_ptr.dtype.element_ty), mask=inside)
+        plus, minus = _elus(f)
+        plus = plus.to(DOT)
+        minus = minus.to(DOT)
+        value = tl.dot(plus, condition_value_plus, input_precision=INPUT_PRECISION)
+        value = tl.dot(minus, condition_value_minus, value, input_precision=INPUT_PRECISION)
+        gate = tl.dot(plus, condition_gate_plus, input_precision=INPUT_PRECISION)
+        gate = tl.dot(minus, condition_gate_minus, gate, input_precision=INPUT_PRECISION)
+        is_kept = inside & (channel < KEPT)[None, :]
+        kept_at = row[:, None] * C + KEPT_AT + channel[None, :]
+        kept = tl.load(x_ptr + kept_at, mask=is_kept, other=0.0)
+        h = tl.dot(kept.to(DOT), lift, input_precision=INPUT_PRECISION)
+        h += tl.load(lift_bias_ptr + column)[None, :]
+        plus, minus = _elus(h)
+        u = tl.dot(plus.to(DOT), inner_plus, input_precision=INPUT_PRECISION)
+        u = tl.dot(minus.to(DOT), inner_minus, u, input_precision=INPUT_PRECISION)
+        u += tl.load(inner_bias_ptr + column)[None, :]
+        plus, minus = _elus(u)
+        plus = plus.to(DOT)
+        minus = minus.to(DOT)
+        value = tl.dot(plus, value_plus, value, input_precision=INPUT_PRECISION)
+        value = tl.dot(minus, value_minus, value, input_precision=INPUT_PRECISION)
+        gate = tl.dot(plus, gate_plus, gate, input_precision=INPUT_PRECISION)
+        gate = tl.dot(minus, gate_minus, gate, input_precision=INPUT_PRECISION)
+        value += value_bias[None, :]
+        gate += gate_bias[None, :]
+        hidden = h + value * _sigmoid(gate)
+        tl.store(hidden_ptr + at, hidden, mask=inside)
+        if STATISTICS:
+            count = tl.minimum(rows - tile * TILE, TILE).to(tl.float32)
+            mean = tl.sum(tl.where(inside, hidden, 0.0), 0) / count
+            deviation = tl.where(inside, hidden - mean[None, :], 0.0)
+            tl.store(tiles_ptr + tile * 2 * H + column, mean)
+            tl.store(tiles_ptr + tile * 2 * H + H + column, tl.sum(deviation * deviation, 0))
+        if KEEP:
+            KEPT_TYPE: tl.constexpr = planes_ptr.dtype.element_ty
+            tl.store(planes_ptr + at, h.to(KEPT_TYPE), mask=inside)
+            tl.store(planes_ptr + plane + at, u.to(KEPT_TYPE), mask=inside)
+            lift_in = 3 * plane + row[:, None] * H + channel[None, :]
+            tl.store(planes_ptr + lift_in, kept.to(KEPT_TYPE), mask=inside)
+            tl.store(planes_ptr + 4 * plane + at, value.to(KEPT_TYPE), mask=inside)
+            tl.store(planes_ptr + 5 * plane + at, gate.to(KEPT_TYPE), mask=inside)
 
 
 @triton.jit
