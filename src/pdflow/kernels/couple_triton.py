@@ -191,13 +191,14 @@ def backward_weights(
     layers: Sequence[Tensor],
     shape: Shape,
     precision: str,
-    launch: Launch = (128, 8, 2, 3),
+    launch: Launch | None = None,
 ) -> list[Tensor]:
     """Gradients of weights and biases.
 
     inputs, hidden  what goes into the layers
     dhidden, dout   gradients of what comes out of them
     """
+    launch = launch or ((128, 8, 2, 3) if precision == "bf16" else (64, 4, 4, 2))
     rows = dout.shape[1]
     width, moved = layers[-2].shape[1:]
     sizes = [layer.numel() for layer in layers]
