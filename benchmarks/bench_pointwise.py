@@ -160,7 +160,7 @@ def check_affine(channels: int, relu: bool) -> None:
     dy = normal(4, 1000, channels)
     single = [leaf.clone().requires_grad_() for leaf in leaves]
     double = [leaf.double().requires_grad_() for leaf in leaves]
-    y, expected = affine_triton.Affine.apply(*single, relu, "tf32"), affine_torch(*double, relu)
+    y, expected = affine_triton.Affine.apply(*single, relu, "bf16"), affine_torch(*double, relu)
     found = [y.detach(), *torch.autograd.grad(y, single, dy)]
     wanted = [expected.detach(), *torch.autograd.grad(expected, double, dy.double())]
     print(f"affine C={channels} relu={relu}: {errors(found, wanted)}")
@@ -176,8 +176,8 @@ def time_affine(batch: int, points: int, channels: int) -> None:
     )
     sweep(
         f"affine backward C={channels}",
-        [(32, 4, 4, 1), (32, 4, 4, 2), (32, 4, 6, 1), (64, 8, 2, 2), *TILES],
-        lambda *launch: affine_triton.backward(x, matrix, None, x, "tf32", launch),
+        [(32, 4, 4, 1), (32, 4, 4, 2), (64, 8, 2, 1), (64, 8, 2, 2), (64, 8, 4, 1), *TILES],
+        lambda *launch: affine_triton.backward(x, matrix, None, x, "bf16", launch),
     )
 
 

@@ -15,14 +15,15 @@ def affine(x: Tensor, matrix: Tensor, bias: Tensor, *, relu: bool = False) -> Te
     """x A + b, or relu(x A + b), for x (B, N, C), A (C, D) and b (D,) -> (B, N, D).
 
     x may be bf16 where the fused kernels run; all else keeps fp32. Where a GPU may round products,
-    gradients are rounded to tf32.
+    the gradient of x is rounded to tf32, and that of A as asked for.
     """
     fused = matrix.dtype == torch.float32 and max(matrix.shape) <= _FUSED_CHANNELS
-    if fused and runs_triton(x) and default_precision(matrix.dtype) != "ieee":
+    precision = default_precision(matrix.dtype)
+    if fused and runs_triton(x) and precision != "ieee":
         from pdflow.kernels.affine_triton import Affine
 
         result: Tensor = Affine.apply(
-            x.contiguous(), matrix.contiguous(), bias.contiguous(), relu, "tf32"
+            x.contiguous(), matrix.contiguous(), bias.contiguous(), relu, precision
         )  # type: ignore[no-untyped-call]
         return result
     return affine_torch(x.to(matrix.dtype), matrix, bias, relu)

@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from pdflow.kernels.launch_triton import Launch, programs_for, sum_partials, tiling
+from pdflow.kernels.launch_triton import Launch, arithmetic, programs_for, sum_partials, tiling
 
 
 @triton.jit
@@ -49,7 +49,8 @@ def affine_forward_kernel(
 def affine_backward_kernel(
     x_ptr, matrix_ptr, y_ptr, dy_ptr, dx_ptr, sums_ptr, rows, out_width,
     IN: tl.constexpr, OUT: tl.constexpr, PADDED_IN: tl.constexpr, PADDED_OUT: tl.constexpr,
-    RELU: tl.constexpr, TILE: tl.constexpr, STAGES: tl.constexpr, INPUT_PRECISION: tl.constexpr,
+    RELU: tl.constexpr, TILE: tl.constexpr, STAGES: tl.constexpr, DOT: tl.constexpr,
+    INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Every num_programs-th tile; dA and db leave as one sum per program."""
     in_column = tl.arange(0, PADDED_IN)
@@ -69,14 +70,14 @@ def affine_backward_kernel(
         row = tile * TILE + tl.arange(0, TILE)[:, None]
         inside = row < rows
         x_at = row * IN + in_column[None, :]
-        x = tl.load(x_ptr + x_at, mask=inside & is_in[None, :], other=0.0).to(tl.float32)
+        x = tl.load(x_ptr + x_at, mask=inside & is_in[None, :], other=0.0)
         y_at = row * OUT + out_column[None, :]
         is_y = inside & is_out[None, :]
         dy = tl.load(dy_ptr + y_at, mask=is_y, other=0.0)
         if RELU:
             dy = tl.where(tl.load(y_ptr + y_at, mask=is_y, other=0.0) > 0, dy, 0.0)
         dbias += dy
-        dmatrix = tl.dot(tl.trans(x), dy, dmatrix, input_precision=INPUT_PRECISION)
+        dmatrix = tl.dot(tl.trans(x.to(DOT)), dy.to(DOT), dmatrix, input_precision=INPUT_PRECISION)
         dx = tl.dot(dy, transposed, input_precision=INPUT_PRECISION)
         tl.store(dx_ptr + x_at, dx, mask=inside & is_in[None, :])
     sums = sums_ptr + tl.program_id(0).to(tl.int64) * (IN + 1) * OUT
@@ -141,7 +142,7 @@ def backward(
     sums = matrix.new_empty(programs, (inputs + 1) * outputs)
     affine_backward_kernel[(programs,)](
         x, matrix, y, dy, dx, sums, rows, outputs, **_sizes(matrix), **tiling(launch),
-        RELU=y is not None, INPUT_PRECISION="ieee" if precision == "ieee" else "tf32",
+        RELU=y is not None, **arithmetic(precision),
     )  # fmt: skip
     total = sum_partials(sums)
     return dx, total[: inputs * outputs].view(inputs, outputs), total[inputs * outputs :]
