@@ -44,3 +44,23 @@ def test_paths_alone_equal_the_twin(device: str, monkeypatch: pytest.MonkeyPatch
     candidates, costs = candidates_with_costs(64, 8, 0.1)
     found = fused_match(device, candidates, costs)
     assert torch.equal(found, match_torch(candidates, costs))
+
+
+@pytest.mark.parametrize("value", [None, float("nan"), float("inf")])
+def test_costs_are_those_of_the_twin_up_to_rounding(device: str, value: float | None) -> None:
+    from pdflow.kernels import matching_triton
+
+    generator = torch.Generator().manual_seed(0)
+    prediction, target = torch.randn(2, 2, 40, 3, generator=generator).unbind()
+    if value is not None:
+        prediction[0, 3] = value
+    candidates = nearest_torch(prediction, target, 6)
+    expected = candidate_costs(prediction, target, candidates)
+    found: list[Tensor] = []
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(matching_triton, "_match", lambda *tensors: found.extend(tensors))
+        matching_triton.match_nearest(
+            prediction.to(device), target.to(device), candidates.to(device)
+        )
+    assert torch.equal(found[0].cpu().transpose(1, 2), candidates.int())
+    assert (found[1].cpu().transpose(1, 2) - expected).abs().max() <= 1

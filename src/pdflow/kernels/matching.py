@@ -69,12 +69,11 @@ def auction_matching(prediction: Tensor, target: Tensor) -> Tensor:
 def _matching(prediction: Tensor, target: Tensor, bijection: bool) -> Tensor:
     prediction, target = prediction.detach(), target.detach()
     candidates = nearest(prediction, target, min(CANDIDATES, target.shape[1]))
-    costs = candidate_costs(prediction, target, candidates)
     if runs_triton(prediction) and prediction.shape[1] <= _FUSED_POINTS:
-        from pdflow.kernels.matching_triton import match
+        from pdflow.kernels.matching_triton import match_nearest
 
-        return match(candidates, costs, bijection)
-    return match_torch(candidates, costs, bijection)
+        return match_nearest(prediction.float(), target.float(), candidates, bijection)
+    return match_torch(candidates, candidate_costs(prediction, target, candidates), bijection)
 
 
 def candidate_costs(prediction: Tensor, target: Tensor, candidates: Tensor) -> Tensor:
