@@ -22,6 +22,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from pdflow.bench.machine import commit
 from pdflow.kernels import plain_torch
+from pdflow.losses import MATCHINGS, exact_matching
 from pdflow.train.capture import captured
 from pdflow.train.data import PatchPool
 from pdflow.train.loop import Trainer
@@ -30,16 +31,31 @@ from pdflow.train.recipe import Recipe, load_recipe
 
 POINTS = 1024
 POOL = 512
+LEVELS = (0.005, 0.03)
 KINDS = {
     "EdgeUnits, per edge, forward": ("edge_forward",),
-    "EdgeUnits, per edge, backward": ("edge_backward", "edge_incoming"),
+    "EdgeUnits, per edge, backward": ("edge_backward",),
     "EdgeUnits, first layer": ("split_",),
     "couplings, forward": ("couple_forward",),
     "couplings, backward": ("couple_backward",),
     "affine maps of channels": ("affine_", "mixing_"),
+    "augmentation, condition net": (
+        "points_forward",
+        "points_backward",
+        "mean_forward",
+        "mean_backward",
+    ),
+    "augmentation, couplings": (
+        "gate_forward",
+        "gate_backward",
+        "gate_weights",
+        "norm_statistics",
+        "shift_forward",
+        "shift_backward",
+    ),
     "sums of weights' gradients": ("sum_kernel",),
-    "neighbours": ("nearest_kernel",),
-    "matching": ("match", "auction", "bid", "augment", "costs_kernel"),
+    "neighbours": ("nearest_",),
+    "matching": ("match_kernel", "costs_kernel"),
     "other products": ("gemm", "cutlass", "xmma", "splitK", "gemv", "trsm"),
     "optimiser and clipping": ("multi_tensor", "fused_adam", "lpnorm"),
     "reductions": ("reduce_kernel", "batch_norm"),
@@ -108,6 +124,27 @@ def print_breakdown(run: Callable[[], object]) -> None:
     print(f"    {sum(spent.values()):7.3f} ms {sum(launches.values()):5d} launches  in all")
 
 
+def print_matching(pool: PatchPool, patches: int = 8) -> None:
+    """What matchings find between noisy and clean patches, compared with the best bijection."""
+    batch = pool.sample(patches, LEVELS)
+    distances = torch.cdist(batch.noisy.double(), batch.clean.double())
+
+    def lengths(rows: torch.Tensor) -> torch.Tensor:
+        return distances.gather(2, rows[..., None])[..., 0]
+
+    best = lengths(exact_matching(batch.noisy, batch.clean)).sum(1)
+    for name in ("auction", "approximate"):
+        rows = MATCHINGS[name](batch.noisy, batch.clean)
+        ratios = lengths(rows).sum(1) / best
+        used = min(len(set(patch.tolist())) for patch in rows)
+        print(
+            f"matching {name}: {ratios.min():.4f} to {ratios.max():.4f} of the least sum of "
+            f"distances, {used} of {POINTS} targets used at least, {patches} patches with noise "
+            f"from {LEVELS[0]} to {LEVELS[1]}"
+        )
+    print()
+
+
 def time_step(name: str, recipe: Recipe, pool: PatchPool, naive: Recipe, calls: int) -> None:
     """Print the throughput of a recipe, its breakdown, and the naive step's throughput."""
     with matmul_precision(recipe.optim.precision):
@@ -155,6 +192,7 @@ def main() -> None:
     )
     generator = torch.Generator("cuda").manual_seed(options.seed)
     pool = PatchPool(bent_sheets(POOL, 2 * POINTS, generator), POINTS)
+    print_matching(pool)
     for name, recipe in recipes(options.batch).items():
         recipe = replace(recipe, optim=replace(recipe.optim, seed=options.seed))
         naive = replace(
