@@ -80,8 +80,8 @@ class LossConfig:
     chamfer    weight of the squared distances to the nearest clean point and back, summed and
                averaged like `rec`: it asks for an even cover, which pairs do not
     matching   "exact" (EMD), "approximate" (a bijection within 1 % of it, without leaving the
-               device), "auction" (like the authors': as close, in a tenth of the time, but up to
-               2 % of the points share targets) or "paired" (row i belongs to row i)
+               device), "auction" (like the authors': much faster, but few per cent of the points
+               share targets) or "paired" (row i belongs to row i)
     floor      None, or: all squared distances are divided by 3 (sigma^2 + floor^2), sigma being the
                patch's noise, so that little noise counts as much as much noise
     sharpness  points weigh exp(-sharpness d^2 / r^2) at distance d from the seed of a patch of
