@@ -25,11 +25,17 @@ Launch = tuple[int, int, int, int]
 """Points of a tile, warps of a program, programs per multiprocessor, and stages of its loop: with
 2, a tile is loaded while the one before is worked on."""
 
+REGISTERS = 65536
+"""Of a multiprocessor; a thread has 255 at most."""
+
 
 def tiling(launch: Launch) -> dict[str, int]:
-    """Arguments of a kernel that walks through tiles."""
-    tile, warps, _, stages = launch
-    return {"TILE": tile, "num_warps": warps, "STAGES": stages}
+    """Arguments of a kernel that walks through tiles; registers are shared by its programs."""
+    tile, warps, programs, stages = launch
+    registers = REGISTERS // (32 * warps * programs)
+    return {
+        "TILE": tile, "num_warps": warps, "STAGES": stages, "maxnreg": min(255, registers // 8 * 8)
+    }  # fmt: skip
 
 
 def programs_for(rows: int, launch: Launch, device: torch.device, groups: int = 1) -> int:
