@@ -263,7 +263,8 @@ class Augmentation(nn.Module):
 
 def standard_normal_log_density(x: Tensor) -> Tensor:
     """log N(x; 0, I) summed over channels: (B, N, C) -> (B, N)."""
-    return -0.5 * (x.square().sum(-1) + x.shape[-1] * math.log(2 * math.pi))
+    sq_norms: Tensor = torch.linalg.vector_norm(x, dim=-1).square()
+    return -0.5 * (sq_norms + x.shape[-1] * math.log(2 * math.pi))
 
 
 def _given(features: Tensor | None) -> Tensor:
