@@ -49,16 +49,15 @@ def test_values_gradients_and_running_statistics_equal_the_twin(
     leaves = [tensor.to(device).requires_grad_() for tensor in tensors]
     double = [leaf.detach().double().requires_grad_() for leaf in leaves]
 
-    def run(leaves: list[Tensor], norm: Norm, fused: bool) -> tuple[Tensor, Tensor]:
+    def run(leaves: list[Tensor], norm: Norm, fused: bool) -> tuple[Tensor, ...]:
         x, features, total, *weights = leaves
         before = total if has_total else None
         if fused:
             return GatedCouple.apply(
                 x, features, before, norm, keep_first, squash, "ieee", *weights
             )
-        return gated_couple_torch(
-            x, features, GatedWeights(*weights), norm, keep_first, before, squash
-        )
+        w = GatedWeights(*weights)
+        return *gated_couple_torch(x, features, w, norm, keep_first, before, squash), features
 
     norm, exact_norm = (make_norm(training, d, device) for d in (False, True))
     found, expected = run(leaves, norm, True), run(double, exact_norm, False)

@@ -145,14 +145,16 @@ class ConditionalCoupling(Bijection):
 
     def transform(self, x: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
         """The log-determinant is the sum of log sigmoid(scale)."""
-        return self.couple(x, context, None)
+        y, terms, _ = self.couple(x, context, None)
+        return y, terms
 
     def couple(
         self, x: Tensor, features: Tensor | None, total: Tensor | None, squash: bool = False
-    ) -> tuple[Tensor, Tensor]:
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Transform x (B, N, C), and add to the log-determinant terms `total` (B, N).
 
-        squash  do what a `Sigmoid` after this layer would do
+        squash   do what a `Sigmoid` after this layer would do
+        returns  y, the terms, and the features for the next coupling (`gated_couple` says why)
         """
         return gated_couple(
             x,
@@ -206,7 +208,7 @@ class GatedFlow(Chain):
         total = None
         for i, coupling in enumerate(couplings, 1):
             assert isinstance(coupling, ConditionalCoupling)
-            x, total = coupling.couple(x, context, total, squash=i == len(couplings))
+            x, total, context = coupling.couple(x, context, total, squash=i == len(couplings))
         assert total is not None
         return x, total
 

@@ -62,7 +62,7 @@ def gated_couple(
     total: Tensor | None = None,
     squash: bool = False,
     precision: Precision | None = None,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor]:
     """y = (x + shift) sigmoid(scale) on one part of the channels, as the other part says.
 
     x           (B, N, C)
@@ -72,13 +72,14 @@ def gated_couple(
     squash      whether a sigmoid of all channels follows
     precision   of products; by default that of `torch.set_float32_matmul_precision`. Fused kernels
                 run unless it is "ieee", round to tf32 forward and to bf16 backward
-    returns     y (B, N, C), and total plus the terms (B, N) of this coupling
+    returns     y (B, N, C), total plus the terms (B, N) of this coupling, and the features: given
+                to the next coupling, their gradients are added up on the way back
     """
     precision = precision or default_precision(x.dtype)
     if precision != "ieee" and norm and _fused(x, features, weights):
         from pdflow.kernels.gated_launch_triton import GatedCouple
 
-        result: tuple[Tensor, Tensor] = GatedCouple.apply(
+        result: tuple[Tensor, Tensor, Tensor] = GatedCouple.apply(
             x.contiguous(),
             features.contiguous(),
             None if total is None else total.contiguous(),
@@ -89,7 +90,8 @@ def gated_couple(
             *(weight.contiguous() for weight in weights if weight is not None),
         )  # type: ignore[no-untyped-call]
         return result
-    return gated_couple_torch(x, features, weights, norm, keep_first, total, squash)
+    y, terms = gated_couple_torch(x, features, weights, norm, keep_first, total, squash)
+    return y, terms, features
 
 
 def gated_couple_torch(

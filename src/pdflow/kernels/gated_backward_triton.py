@@ -131,10 +131,10 @@ def _of_last(
 def gate_backward_kernel(
     lift_ptr, inner_ptr, gate_ptr, condition_ptr, gamma_ptr, beta_ptr, last_ptr,
     hidden_ptr, norm_ptr, planes_ptr, dlast_ptr, products_ptr,
-    dx_ptr, dfeatures_ptr, dplanes_ptr, dnorm_ptr, dweight_ptr, rows,
+    more_ptr, dx_ptr, dfeatures_ptr, dplanes_ptr, dnorm_ptr, dweight_ptr, rows,
     C: tl.constexpr, KEPT: tl.constexpr, KEPT_AT: tl.constexpr, MOVED: tl.constexpr,
     IN: tl.constexpr, OUT: tl.constexpr, H: tl.constexpr, BATCH: tl.constexpr,
-    TILE: tl.constexpr, DOT: tl.constexpr,
+    HAS_MORE: tl.constexpr, TILE: tl.constexpr, DOT: tl.constexpr,
     INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Every num_programs-th tile from the last layer down; weights stay in shared memory.
@@ -142,7 +142,8 @@ def gate_backward_kernel(
     Adds to dx, and gives dfeatures and what the gradients of weights need: those of h, u, value and
     gate (4, M, H).
 
-    BATCH  whether the norm took its statistics from these points
+    BATCH     whether the norm took its statistics from these points
+    HAS_MORE  whether dfeatures begins with what came from later couplings
     """
     column = tl.arange(0, H)
     gamma = tl.load(gamma_ptr + column)
@@ -207,7 +208,10 @@ def gate_backward_kernel(
         minus = tl.dot(dvalue, condition_value_minus, input_precision=INPUT_PRECISION)
         minus = tl.dot(dgate, condition_gate_minus, minus, input_precision=INPUT_PRECISION)
         f = tl.load(planes_ptr + 2 * plane + at, mask=inside, other=0.0).to(tl.float32)
-        tl.store(dfeatures_ptr + at, _back(f, plus, minus), mask=inside)
+        df = _back(f, plus, minus)
+        if HAS_MORE:
+            df += tl.load(more_ptr + at, mask=inside, other=0.0)
+        tl.store(dfeatures_ptr + at, df, mask=inside)
         plus = tl.dot(dvalue, value_plus, input_precision=INPUT_PRECISION)
         plus = tl.dot(dgate, gate_plus, plus, input_precision=INPUT_PRECISION)
         minus = tl.dot(dvalue, value_minus, input_precision=INPUT_PRECISION)

@@ -32,7 +32,7 @@ class GatedCouple(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, x, features, total, norm, keep_first, squash, precision, *weights):
-        """y (B, N, C) and terms (B, N); tensors are contiguous."""
+        """y (B, N, C), terms (B, N) and features; tensors are contiguous."""
         keep = any(ctx.needs_input_grad)
         weights = GatedWeights(*weights)
         hidden, planes, tiles = gate_forward(
@@ -46,21 +46,21 @@ class GatedCouple(torch.autograd.Function):
         ctx.save_for_backward(x, y, hidden, planes, statistics, shifts, *weights)
         ctx.options = keep_first, squash, norm.training, precision
         ctx.has_total = total is not None
-        return y, terms
+        return y, terms, features.view_as(features)
 
     @staticmethod
-    def backward(ctx, dy, dterms):
+    def backward(ctx, dy, dterms, dfeatures):
         """Gradients of x, features, total and weights."""
         x, y, hidden, planes, statistics, shifts, *weights = ctx.saved_tensors
         weights = GatedWeights(*weights)
         keep_first, squash, training, precision = ctx.options
         dy = torch.zeros_like(y) if dy is None else dy.contiguous()
-        dterms = None if dterms is None else dterms.contiguous()
+        dterms, dfeatures = (d if d is None else d.contiguous() for d in (dterms, dfeatures))
         dx, dlast, sums = shift_backward(
             x, y, hidden, statistics, weights, shifts, dy, dterms, keep_first, squash, precision
         )
         dfeatures, dplanes, of_norm = gate_backward(
-            weights, hidden, statistics, planes, dlast, sums, dx, keep_first, training,
+            weights, hidden, statistics, planes, dlast, sums, dx, dfeatures, keep_first, training,
             precision,
         )  # fmt: skip
         of_network = network_gradients(weights, planes, dplanes)
@@ -138,12 +138,12 @@ def shift_backward(
 
 def gate_backward(
     weights: GatedWeights, hidden: Tensor, statistics: Tensor, planes: Tensor,
-    dlast: Tensor, sums: Tensor, dx: Tensor, keep_first: bool, training: bool, precision: str,
-    tile: int = 64, warps: int = 4, waves: int = 2,
+    dlast: Tensor, sums: Tensor, dx: Tensor, more: Tensor | None, keep_first: bool,
+    training: bool, precision: str, tile: int = 64, warps: int = 4, waves: int = 2,
 ) -> tuple[Tensor, Tensor, list[Tensor]]:  # fmt: skip
     """dfeatures, what `network_gradients` needs, and gradients from gamma to log_scale.
 
-    The network's share is added to dx.
+    The network's share is added to dx; `more` is what dfeatures begins with.
     """
     rows = dx.shape[0] * dx.shape[1]
     dfeatures = torch.empty_like(hidden)
@@ -155,8 +155,9 @@ def gate_backward(
     gate_backward_kernel[(programs,)](
         weights.lift, weights.inner, weights.gate, weights.condition, weights.gamma,
         weights.beta, weights.last, hidden, statistics, planes, dlast, sums,
-        dx, dfeatures, dplanes, dnorm, dweight, rows, **_kept(weights, keep_first), **moved,
-        BATCH=training, TILE=tile, num_warps=warps, **_backward_arithmetic(precision),
+        more, dx, dfeatures, dplanes, dnorm, dweight, rows, **_kept(weights, keep_first), **moved,
+        BATCH=training, HAS_MORE=more is not None, TILE=tile, num_warps=warps,
+        **_backward_arithmetic(precision),
     )  # fmt: skip
     dbias, dlog_scale = sums[weights.last.numel() :].chunk(2)
     return dfeatures, dplanes, [*dnorm, dweight, dbias, dlog_scale]
