@@ -14,6 +14,7 @@ import argparse
 import math
 import platform
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise, product
 
 import torch
@@ -137,14 +138,16 @@ def time_coupling(batch: int, points: int, groups: int, channels: int, deep: boo
     y, _, kept = forward(*TILES[0])
     hidden = kept.hidden if features is None else features
 
-    def points(*launch: int) -> tuple[Tensor, Tensor, Tensor]:
+    def points(*launch: int, apart: bool = False) -> tuple[Tensor, Tensor, Tensor]:
         return couple_triton.backward_points(
-            x, y, hidden, kept.scale, dy, total, layers, FACTOR, shape, "bf16", launch
+            x, y, hidden, kept.scale, dy, total, layers, FACTOR, shape, "bf16", launch, apart
         )
 
     _, dhidden, dout = points(*TILES[0])
     sweep(f"coupling forward {kind}", TILES, forward)
     sweep(f"coupling backward {kind}", TILES, points)
+    if groups == 2:
+        sweep(f"  scale and shift apart {kind}", TILES, partial(points, apart=True))
     sweep(
         f"coupling weights {kind}",
         WEIGHTS,

@@ -120,12 +120,19 @@ def test_scale_and_shift_can_be_computed_one_after_the_other(
     from pdflow.kernels import couple_triton
 
     case = Case(2, 9, deep, device)
-    shape = couple_triton.Shape(9, case.kept, 2, False, True, False)
-    inputs = case.x, case.total, case.features, case.layers, FACTOR, shape, "ieee"
-    expected_y, expected_terms, _ = couple_triton.forward(*inputs)
+    direction = (False, True, False)
+    together = case.fused("ieee", *direction)
     monkeypatch.setattr(couple_triton, "shared_memory", lambda _: 0)
-    y, terms, kept = couple_triton.forward(*inputs, keep=False)
-    assert torch.equal(y, expected_y)
-    assert terms is not None
-    assert torch.equal(terms, expected_terms)
-    assert kept.hidden is None
+    for found, expected in zip(case.fused("ieee", *direction), together, strict=True):
+        assert (found - expected).abs().max() < 1e-6 * expected.abs().max()
+
+
+def test_nothing_is_kept_for_a_backward_pass_that_will_not_come(device: str) -> None:
+    from pdflow.kernels.couple_triton import Shape, forward
+
+    case = Case(2, 9, True, device)
+    shape = Shape(9, case.kept, 2, False, True, False)
+    inputs = case.x, case.total, case.features, case.layers, FACTOR, shape, "ieee"
+    y, _, kept = forward(*inputs, keep=False)
+    assert torch.equal(y, forward(*inputs)[0])
+    assert (kept.scale, kept.inputs, kept.hidden) == (None, None, None)

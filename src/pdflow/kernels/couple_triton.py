@@ -115,21 +115,18 @@ def forward(
     is_affine = shape.groups == 2
     y = torch.empty_like(x)
     terms = x.new_empty(x.shape[:2]) if is_affine else None
-    parts = [(is_affine, True)]
-    if is_affine and shared_memory(x.device) < ROOMY:
-        parts = [(True, False), (False, True)]
+    parts = _parts(shape, x.device)
     scale = inputs = hidden = None
     if is_affine and (keep or len(parts) == 2):
         scale = x.new_empty(rows, shape.channels - shape.kept)
     if keep and deep:
         inputs = x.new_empty(rows, constants["IN"], dtype=_rounded(precision))
         hidden = x.new_empty(3, shape.groups, rows, width, dtype=_rounded(precision))
-    for has_scale, has_shift in parts:
+    for part in parts:
         couple_forward_kernel[(programs_for(rows, launch, x.device),)](
             x, features, total, *_four(layers), y, terms, scale, inputs, hidden, rows, factor,
-            H=width, DEEP=deep, HAS_TOTAL=total is not None, SCALE=has_scale, SHIFT=has_shift,
-            KEEP=keep, **tiling(launch), **constants,
-            **arithmetic("tf32" if precision == "bf16" else precision),
+            H=width, DEEP=deep, HAS_TOTAL=total is not None, KEEP=keep, **part, **tiling(launch),
+            **constants, **arithmetic("tf32" if precision == "bf16" else precision),
         )  # fmt: skip
     return y, terms, Kept(scale, inputs, hidden)
 
@@ -168,18 +165,23 @@ def backward_points(
     shape: Shape,
     precision: str,
     launch: Launch = (64, 4, 2, 1),
+    apart: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of x, of hidden layers or features, and of the network's output (G, M, OUT)."""
+    """Gradients of x, of hidden layers or features, and of the network's output (G, M, OUT).
+
+    apart  launch one kernel for the scale and one for the shift
+    """
     rows = x.shape[0] * x.shape[1]
     constants = shape.constants()
     dx = torch.empty_like(x)
     dhidden = torch.empty_like(hidden)
     dout = x.new_empty(shape.groups, rows, constants["OUT"], dtype=_rounded(precision))
-    couple_backward_kernel[(programs_for(rows, launch, x.device),)](
-        x, y, hidden, scale, dy, dterms, *_four(layers)[::2], dx, dhidden, dout, rows, factor,
-        H=layers[-2].shape[1], DEEP=len(layers) > 2, HAS_TERMS=dterms is not None,
-        **tiling(launch), **constants, **arithmetic(precision),
-    )  # fmt: skip
+    for part in _parts(shape, x.device, apart):
+        couple_backward_kernel[(programs_for(rows, launch, x.device),)](
+            x, y, hidden, scale, dy, dterms, *_four(layers)[::2], dx, dhidden, dout, rows, factor,
+            H=layers[-2].shape[1], DEEP=len(layers) > 2, HAS_TERMS=dterms is not None,
+            **part, **tiling(launch), **constants, **arithmetic(precision),
+        )  # fmt: skip
     return dx, dhidden, dout
 
 
@@ -213,6 +215,15 @@ def backward_weights(
     )  # fmt: skip
     parts = sum_partials(sums).split(sizes)
     return [part.view_as(layer) for part, layer in zip(parts, layers, strict=True)]
+
+
+def _parts(shape: Shape, device: torch.device, apart: bool = False) -> list[dict[str, bool]]:
+    """Launches by which networks they do: apart where weights of both need too much memory."""
+    if shape.groups == 1:
+        return [{"SCALE": False, "SHIFT": True}]
+    if apart or shared_memory(device) < ROOMY:
+        return [{"SCALE": True, "SHIFT": False}, {"SCALE": False, "SHIFT": True}]
+    return [{"SCALE": True, "SHIFT": True}]
 
 
 def _rounded(precision: str) -> torch.dtype:

@@ -55,27 +55,20 @@ def couple_backward_kernel(
     dx_ptr, dhidden_ptr, dout_ptr, rows, factor,
     C: tl.constexpr, KEPT: tl.constexpr, IN: tl.constexpr, OUT: tl.constexpr, H: tl.constexpr,
     GROUPS: tl.constexpr, DEEP: tl.constexpr, INVERSE: tl.constexpr, FLIP_IN: tl.constexpr,
-    FLIP_OUT: tl.constexpr, HAS_TERMS: tl.constexpr,
+    FLIP_OUT: tl.constexpr, HAS_TERMS: tl.constexpr, SCALE: tl.constexpr, SHIFT: tl.constexpr,
     TILE: tl.constexpr, STAGES: tl.constexpr, DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Every num_programs-th tile of TILE points.
 
     Gives dx, the gradients dhidden (3, G, M, H) of hidden layers before their relu, or (G, M, H)
-    of features, and dout (G, M, OUT) of what comes out of the network, padded with zeros. Weights
-    v are the scale's and w the shift's.
+    of features, and dout (G, M, OUT) of what comes out of the network, padded with zeros. SCALE
+    and SHIFT say which networks are done; a shift alone adds to the dx that is there. Weights v
+    are the scale's and w the shift's.
     """
     MOVED: tl.constexpr = C - KEPT
     LAST: tl.constexpr = GROUPS - 1
     out = tl.arange(0, OUT)
-    w4 = matrix(w4_ptr + LAST * H * MOVED, H, MOVED, H, OUT).to(DOT)
-    w1 = w4
-    w2 = w4
-    w3 = w4
-    if DEEP:
-        w1 = matrix(w1_ptr + LAST * KEPT * H, KEPT, H, IN, H).to(DOT)
-        w2 = matrix(w2_ptr + LAST * H * H, H, H, H, H).to(DOT)
-        w3 = matrix(w3_ptr + LAST * H * H, H, H, H, H).to(DOT)
-    if GROUPS == 2:
+    if SCALE:
         v4 = matrix(w4_ptr, H, MOVED, H, OUT).to(DOT)
         v1 = v4
         v2 = v4
@@ -84,6 +77,15 @@ def couple_backward_kernel(
             v1 = matrix(w1_ptr, KEPT, H, IN, H).to(DOT)
             v2 = matrix(w2_ptr, H, H, H, H).to(DOT)
             v3 = matrix(w3_ptr, H, H, H, H).to(DOT)
+    if SHIFT:
+        w4 = matrix(w4_ptr + LAST * H * MOVED, H, MOVED, H, OUT).to(DOT)
+        w1 = w4
+        w2 = w4
+        w3 = w4
+        if DEEP:
+            w1 = matrix(w1_ptr + LAST * KEPT * H, KEPT, H, IN, H).to(DOT)
+            w2 = matrix(w2_ptr + LAST * H * H, H, H, H, H).to(DOT)
+            w3 = matrix(w3_ptr + LAST * H * H, H, H, H, H).to(DOT)
     group_rows = rows.to(tl.int64)
     for tile in tl.range(
         tl.program_id(0), tl.cdiv(rows, TILE), tl.num_programs(0), num_stages=STAGES
@@ -98,39 +100,41 @@ def couple_backward_kernel(
         hidden_at = row[:, None] * H + tl.arange(0, H)[None, :]
         out_at = row[:, None] * OUT + out[None, :]
         dy = tl.load(dy_ptr + y_at, mask=is_moved, other=0.0)
-        dkept_at = dy_ptr + in_row + columns(0, IN, C, FLIP_OUT)
-        dkept = tl.load(dkept_at, mask=is_kept, other=0.0)
+        kept_at = in_row + columns(0, IN, C, FLIP_IN)
+        if SCALE or GROUPS == 1:
+            kept_out = in_row + columns(0, IN, C, FLIP_OUT)
+            dkept = tl.load(dy_ptr + kept_out, mask=is_kept, other=0.0)
+        else:
+            dkept = tl.load(dx_ptr + kept_at, mask=is_kept, other=0.0)
+        dmoved = dy
         if GROUPS == 2:
             scale_at = row[:, None] * MOVED + out[None, :]
             scale = tl.load(scale_ptr + scale_at, mask=is_moved, other=0.0)
             dmoved = dy * tl.exp(scale if INVERSE else -scale)
+        if SCALE:
             if INVERSE:
                 dscale = dmoved * tl.load(x_ptr + moved_at, mask=is_moved, other=0.0)
-                dshift = dy
             else:
                 dscale = -dy * tl.load(y_ptr + y_at, mask=is_moved, other=0.0)
-                dshift = -dmoved
             if HAS_TERMS:
                 dterms = tl.load(dterms_ptr + row, mask=row < rows, other=0.0)[:, None]
                 dscale = dscale + dterms if INVERSE else dscale - dterms
-            draw = tl.where(is_moved, dscale * factor * _sq_cos(scale / factor), 0.0).to(DOT)
-            tl.store(dout_ptr + out_at, draw, mask=inside)
+            dout = tl.where(is_moved, dscale * factor * _sq_cos(scale / factor), 0.0).to(DOT)
+            tl.store(dout_ptr + out_at, dout, mask=inside)
             dkept = _through_layers(
-                draw, dkept, v1, v2, v3, v4, hidden_ptr, dhidden_ptr, hidden_at,
+                dout, dkept, v1, v2, v3, v4, hidden_ptr, dhidden_ptr, hidden_at,
                 GROUPS * group_rows * H, inside, DEEP, DOT, INPUT_PRECISION,
             )  # fmt: skip
-        else:
-            dmoved = dy
-            dshift = dy if INVERSE else -dy
-        tl.store(dx_ptr + moved_at, dmoved, mask=is_moved)
-        dshift = dshift.to(DOT)
-        tl.store(dout_ptr + LAST * group_rows * OUT + out_at, dshift, mask=inside)
-        dkept = _through_layers(
-            dshift, dkept, w1, w2, w3, w4, hidden_ptr, dhidden_ptr,
-            LAST * group_rows * H + hidden_at, GROUPS * group_rows * H, inside,
-            DEEP, DOT, INPUT_PRECISION,
-        )  # fmt: skip
-        tl.store(dx_ptr + in_row + columns(0, IN, C, FLIP_IN), dkept, mask=is_kept)
+        if SHIFT:
+            tl.store(dx_ptr + moved_at, dmoved, mask=is_moved)
+            dout = (dy if INVERSE else -dmoved).to(DOT)
+            tl.store(dout_ptr + LAST * group_rows * OUT + out_at, dout, mask=inside)
+            dkept = _through_layers(
+                dout, dkept, w1, w2, w3, w4, hidden_ptr, dhidden_ptr,
+                LAST * group_rows * H + hidden_at, GROUPS * group_rows * H, inside,
+                DEEP, DOT, INPUT_PRECISION,
+            )  # fmt: skip
+        tl.store(dx_ptr + kept_at, dkept, mask=is_kept)
 
 
 @triton.jit
