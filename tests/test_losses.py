@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from pdflow.errors import PdflowError
+from pdflow.flow.passes import Beside
 from pdflow.losses import (
     LossConfig,
     earth_movers_distance,
@@ -72,6 +73,27 @@ def test_same_points_and_shared_eps_have_no_consistency_loss() -> None:
     assert terms.rec.item() == pytest.approx(0, abs=1e-6)
     separate = joint_loss(model, clean, clean, LossConfig())
     assert separate.denoise.item() > 1e-4
+
+
+@pytest.mark.gpu
+def test_a_clean_branch_beside_the_rest_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    model = PDFlow(TINY).cuda().train()
+    clean = torch.randn(2, 12, 3, device="cuda")
+    joint_loss(model, clean, clean, LossConfig())  # the first batch sets the norms
+
+    def gradients() -> list[torch.Tensor]:
+        model.zero_grad()
+        generator = torch.Generator("cuda").manual_seed(1)
+        terms = joint_loss(model, clean + 0.1, clean, LossConfig(), generator=generator)
+        terms.total.backward()
+        return [p.grad.clone() for p in model.parameters() if p.grad is not None]
+
+    beside = gradients()
+    monkeypatch.setattr(Beside, "__enter__", lambda branch: branch)
+    monkeypatch.setattr(Beside, "join", lambda branch, *outputs: None)
+    for one, other in zip(beside, gradients(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
 
 
 def test_relative_loss_divides_by_the_noise_of_each_patch() -> None:
