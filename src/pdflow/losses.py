@@ -79,7 +79,7 @@ class LossConfig:
     denoise    weight of the filter's own loss
     chamfer    weight of the squared distances to the nearest clean point and back, summed and
                averaged like `rec`: it asks for an even cover, which pairs do not
-    matching   "exact" (EMD), "approximate" (a bijection within 1 % of it, without leaving the
+    matching   "exact" (EMD), "approximate" (a bijection close to it, without leaving the
                device), "auction" (like the authors': much faster, but few per cent of the points
                share targets) or "paired" (row i belongs to row i)
     floor      None, or: all squared distances are divided by 3 (sigma^2 + floor^2), sigma being the

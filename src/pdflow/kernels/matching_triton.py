@@ -266,7 +266,8 @@ def _match(candidates: Tensor, costs: Tensor, bijection: bool, warps: int = 32) 
     """Rows (B, N) int64 of targets, given int32 candidates and costs (B, K, N).
 
     bijection  whether every target is matched once; else the auction decides alone
-    warps      of one program; for 1024 rows 32 take 1.9 ms (64 patches, H200), 16 take 2.3 ms
+    warps      of one program; a bijection of 1024 rows takes 1.9 ms with 32 (64 patches, H200) and
+               2.3 ms with 16, an auction 0.2 ms
     """
     batch, k, points = candidates.shape
     scratch = candidates.new_empty((3, batch, points), dtype=torch.long)
