@@ -63,7 +63,7 @@ def auction_matching(prediction: Tensor, target: Tensor) -> Tensor:
     For patches of 1024 of 10,000 points with up to 3 % noise 0 to 16 predictions share a target,
     and the sum of distances is 0.976 to 1.006 of the least that a bijection has. Where points lie
     closer than the noise is large, up to 6 % share (`benchmarks/bench_train_step.py` prints such
-    a case): 0.96 of the least. The authors trained with an auction that was no bijection either.
+    a case): 0.95 of the least. The authors trained with an auction that was no bijection either.
     """
     return _matching(prediction, target, bijection=False)
 
