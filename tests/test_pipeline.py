@@ -12,6 +12,7 @@ import pdflow
 from pdflow.cloud import PointCloud
 from pdflow.errors import LossWarning, PdflowError
 from pdflow.model import PDFlow
+from pdflow.outliers import find_outliers
 from pdflow.pipeline import Denoiser, denoise
 from pdflow.schedule import Plan
 from pdflow.weights import load_model
@@ -223,6 +224,18 @@ def test_outliers_are_kept_marked_or_removed_and_bend_nothing(model: PDFlow) -> 
     assert removed.report.outliers == 3
     alone = denoise(noisy, model=model)
     assert np.abs(removed.cloud.points - alone).max() < 1e-3
+
+
+@pytest.mark.parametrize(("deviations", "strays"), [(4.5, 0), (8.0, 1)])
+def test_a_point_that_noise_explains_is_no_outlier(
+    model: PDFlow, deviations: float, strays: int
+) -> None:
+    noisy = _sphere(10000, noise=0.2)
+    noisy[7] *= (1 + deviations * 0.2) / np.linalg.norm(noisy[7])
+    assert find_outliers(noisy).nonzero()[0].tolist() == [7]
+    done = Denoiser(model)(PointCloud(noisy))
+    assert done.report.outliers == strays
+    assert np.array_equal(done.cloud.points[7], noisy[7]) == bool(strays)
 
 
 def test_displacement_is_stored_where_asked_for(model: PDFlow) -> None:

@@ -11,6 +11,8 @@ from pdflow.geometry.neighbors import knn
 NEIGHBOURS = 12
 CUT = 8.0
 """Robust deviations of the log distance to its neighbours beyond which a point is alone."""
+REACH = 3.5
+"""How far Gaussian noise brings one point of very many away from others, in its deviations."""
 
 
 def find_outliers(points: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -27,6 +29,18 @@ def find_outliers(points: NDArray[np.float64]) -> NDArray[np.bool_]:
     middle = np.median(logs)
     spread = 1.4826 * np.median(np.abs(logs - middle))
     return np.asarray(logs > middle + CUT * max(spread, 0.05))
+
+
+def within_noise(
+    lonely: NDArray[np.float64], surface: NDArray[np.float64], sigma: float
+) -> NDArray[np.bool_]:
+    """(L,): whether noise of deviation `sigma` explains that points (L, 3) lie apart.
+
+    surface  (M, 3) the points that do not
+    """
+    nearest = knn(surface, lonely, min(NEIGHBOURS, len(surface)))[1]
+    distances = np.linalg.norm(lonely - surface[nearest].mean(axis=1), axis=1)
+    return np.asarray(distances <= REACH * sigma)
 
 
 def _fill_means(

@@ -30,7 +30,7 @@ from pdflow.islands import FEWEST_POINTS, split_islands
 from pdflow.likelihood import find_unlikely
 from pdflow.model import PDFlow
 from pdflow.noise.estimate import NoiseEstimate, estimate_noise
-from pdflow.outliers import find_outliers
+from pdflow.outliers import find_outliers, within_noise
 from pdflow.results import Denoised, Report, with_columns, without_row_metadata
 from pdflow.schedule import make_plan
 from pdflow.weights import load_model
@@ -120,16 +120,16 @@ class Denoiser:
         noisy = cloud.points - center
         single, place = distinct(noisy)
         lonely = find_outliers(single)
-        if self.outliers != "keep" and np.count_nonzero(~lonely) >= FEWEST_POINTS:
+        _need_surface(int(np.count_nonzero(~lonely)))
+        noise = estimate_noise(single[~lonely])
+        if lonely.any():
+            lonely[lonely] = ~within_noise(single[lonely], single[~lonely], noise.sigma)
+        if self.outliers != "keep":
             look = scaled(advance, LOOK)
             lonely[~lonely] = find_unlikely(self.model, single[~lonely], look)
+            _need_surface(int(np.count_nonzero(~lonely)))
             advance = scaled(advance, 1 - LOOK)
         surface = single[~lonely]
-        if len(surface) < FEWEST_POINTS:
-            raise PdflowError(
-                f"The cloud has {len(surface)} distinct points on surfaces: at least "
-                f"{FEWEST_POINTS} are needed to tell a surface from noise."
-            )
         stray = lonely[place]
         inliers, strays = np.flatnonzero(~stray), np.flatnonzero(stray)
         if self.outliers == "remove":
@@ -137,7 +137,7 @@ class Denoiser:
         count = self.points or len(inliers) + len(strays)
         # Where points are thinned, those that lie apart are thinned as much.
         some = min(len(strays), count * len(strays) // len(cloud))
-        passes = self._passes(surface, count - some, advance)
+        passes = self._passes(surface, noise, count - some, advance)
         if self.mode == "points":
             rows = np.arange(len(cloud))
             single[~lonely] = passes.points
@@ -175,9 +175,11 @@ class Denoiser:
         )
         return Denoised(result, report)
 
-    def _passes(self, points: Points, count: int, advance: Progress) -> Passes:
+    def _passes(
+        self, points: Points, before: NoiseEstimate, count: int, advance: Progress
+    ) -> Passes:
         """The passes that were asked for, or that the noise asks for; fewer if it is gone."""
-        before = after = estimate_noise(points)
+        after = before
         plan = make_plan(points, before, self.model.config)
         passes = plan.passes if self.iterations == "auto" else int(self.iterations)
         parts = plan.parts if self.parts == "auto" else int(self.parts)
@@ -262,6 +264,14 @@ class Denoiser:
         ordered = np.empty_like(points)
         ordered[np.concatenate(islands)] = moved
         return ordered
+
+
+def _need_surface(count: int) -> None:
+    if count < FEWEST_POINTS:
+        raise PdflowError(
+            f"The cloud has {count} distinct points on surfaces: at least {FEWEST_POINTS} are "
+            "needed to tell a surface from noise."
+        )
 
 
 @dataclass(frozen=True)
