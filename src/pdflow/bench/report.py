@@ -24,7 +24,7 @@ the true surface, so it shows what tangential noise alone costs."""
 TRENDS = """## Do the paper's trends hold?
 
 Networks of ablations are trained briefly, and all alike (their tables say how): what they show is
-the start of a training, not its end."""
+the start of a training, not its end. Differences of CD below 1 % count as none."""
 
 PEERS = """## The peers and their parameters
 
