@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 from pdflow.bench.layout import Grid, build_grid
@@ -37,8 +38,8 @@ their time.
 | peer | a | c | runs | further number |
 | --- | ---: | ---: | ---: | ---: |"""
 
-LATENT_FILE = "latent.json"
-"""What `pdflow latent ... --json` printed, where it was kept."""
+LATENT_FILE, LATENT_PICTURE = "latent.json", "latent.png"
+"""What `pdflow latent -o latent.png --json` drew and printed, where it was kept."""
 LATENT = """## Latent space
 
 The supplement's experiment, `pdflow latent ... --json`: a patch decoded from four codes. In the
@@ -48,8 +49,8 @@ paper an offset of z_p shifts all points alike, and one of z_c moves every point
 | --- | ---: | ---: |"""
 
 
-def report_text(folder: Path) -> str:
-    """The document of all tables in a folder."""
+def report_text(folder: Path, page: Path) -> str:
+    """The document of all tables in a folder, as it is to stand in the file `page`."""
     grids = measured_grids(folder)
     if not grids:
         raise PdflowError(f"{folder} holds no results: run `pdflow bench TABLE` first.")
@@ -59,6 +60,9 @@ def report_text(folder: Path) -> str:
     parts += [markdown_text(TABLES[name], grid).rstrip() for name, grid in grids.items()]
     if (folder / LATENT_FILE).exists():
         parts.append(_latent(folder / LATENT_FILE))
+    if (folder / LATENT_PICTURE).exists():
+        place = Path(os.path.relpath(folder / LATENT_PICTURE, page.parent)).as_posix()
+        parts.append(f"![The patches of these codes, in the same order]({place})")
     parts.append(_peers())
     if absent:
         parts.append(f"## Not measured yet\n\n{', '.join(absent)}.")

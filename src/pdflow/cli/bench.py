@@ -147,7 +147,7 @@ def _report(folder: Path, docs: Path | None) -> None:
 
     if docs is None:
         raise PdflowError("A report needs a file to be written to: add --docs FILE.md.")
-    text = report_text(folder)
+    text = report_text(folder, docs)
     with atomic_path(docs) as temporary:
         Path(temporary).write_text(text)
     typer.echo(f"wrote {docs}")
