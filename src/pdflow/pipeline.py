@@ -27,6 +27,7 @@ from pdflow.geometry.patches import cover
 from pdflow.geometry.stitch import blend, resample
 from pdflow.inference import Progress, best_device, denoise_patches, network_frames, scaled
 from pdflow.islands import FEWEST_POINTS, split_islands
+from pdflow.lateral import without_evening
 from pdflow.likelihood import find_unlikely
 from pdflow.model import PDFlow
 from pdflow.noise.estimate import NoiseEstimate, estimate_noise
@@ -64,8 +65,9 @@ class Denoiser:
     """Everything a run depends on; call it with a cloud.
 
     model       a loaded network
-    mode        "points": each point keeps its row and is moved; "resample" (the paper's): the
-                union of all patches is sampled evenly to `points` points (default: as many)
+    mode        "points": each point keeps its row and is moved, but not along the surface where
+                noise cannot explain it; "resample" (the paper's): the union of all patches is
+                sampled evenly to `points` points (default: as many)
     iterations  passes through the network, or "auto": as the estimated noise asks for
     parts       sparser clouds that the first pass works on (partition denoising), or "auto"
     overlap     patches that a point is in, on average
@@ -140,7 +142,7 @@ class Denoiser:
         passes = self._passes(surface, noise, count - some, advance)
         if self.mode == "points":
             rows = np.arange(len(cloud))
-            single[~lonely] = passes.points
+            single[~lonely] = without_evening(surface, passes.points)
             moved = single[place]
         else:
             nearest = inliers[knn(noisy[inliers], passes.points, 1)[1][:, 0]]

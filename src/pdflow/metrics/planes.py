@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 
 from pdflow.errors import PdflowError
 from pdflow.geometry.neighbors import knn
+from pdflow.geometry.normals import NEIGHBOURS, fit_normals
 from pdflow.metrics.inputs import as_points, frame_of_cloud
-
-NEIGHBOURS = 16
-"""Clean points whose tangent planes are tried, and from which a missing normal is fitted."""
 
 
 @dataclass(frozen=True)
@@ -83,11 +81,7 @@ def estimate_normals(points: Any, neighbours: int = NEIGHBOURS) -> NDArray[np.fl
     cloud = as_points(points, "The cloud")
     if len(cloud) < 3:
         raise PdflowError(f"{len(cloud)} points have no normals: give at least 3, or normals.")
-    near = cloud[knn(cloud, cloud, min(neighbours, len(cloud)))[1]]
-    offsets = near - near.mean(1, keepdims=True)
-    scatter = offsets.transpose(0, 2, 1) @ offsets
-    # The eigenvector of the smallest eigenvalue: eigh sorts them upwards.
-    return np.ascontiguousarray(np.linalg.eigh(scatter)[1][:, :, 0])
+    return fit_normals(cloud, cloud, neighbours)
 
 
 def _unit_normals(normals: Any, count: int) -> NDArray[np.float64]:

@@ -1,0 +1,69 @@
+"""Movement along a surface is kept where noise explains it, and taken back elsewhere."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pdflow.geometry.normals import fit_normals
+from pdflow.lateral import without_evening
+
+RNG_SEED = 0
+
+
+def _plane(along: float, across: float = 0.01) -> tuple[np.ndarray, np.ndarray]:
+    """A noisy plane, and the plane itself with points moved along it as well."""
+    rng = np.random.default_rng(RNG_SEED)
+    clean = np.column_stack([rng.random((3000, 2)), np.zeros(3000)])
+    noisy = clean + across * rng.normal(size=(3000, 1)) * [0, 0, 1]
+    return noisy, clean + along * np.column_stack([rng.normal(size=(3000, 2)), np.zeros(3000)])
+
+
+def test_what_noise_explains_is_kept() -> None:
+    noisy, moved = _plane(along=0.004)
+    assert without_evening(noisy, moved) is moved
+
+
+def test_what_noise_cannot_explain_is_taken_back() -> None:
+    noisy, moved = _plane(along=0.02)
+    settled = without_evening(noisy, moved)
+    assert settled[:, :2] == pytest.approx(noisy[:, :2], abs=1e-12)
+    assert np.abs(settled[:, 2]).max() < 1e-12
+
+
+def test_between_them_a_part_is_taken_back() -> None:
+    noisy, moved = _plane(along=0.0066)
+    settled = without_evening(noisy, moved)
+    left = np.linalg.norm(settled[:, :2] - noisy[:, :2]) / np.linalg.norm((moved - noisy)[:, :2])
+    assert 0.2 < left < 0.8
+
+
+def test_scale_and_place_do_not_matter() -> None:
+    noisy, moved = _plane(along=0.0066)
+    settled = without_evening(noisy, moved)
+    again = without_evening(1e3 * noisy + 5e3, 1e3 * moved + 5e3)
+    assert again == pytest.approx(1e3 * settled + 5e3, abs=1e-8)
+
+
+def test_points_that_do_not_move_stay() -> None:
+    points = np.random.default_rng(RNG_SEED).random((50, 3))
+    assert np.array_equal(without_evening(points, points.copy()), points)
+
+
+def test_a_large_cloud_is_looked_at_by_some_of_its_points() -> None:
+    noisy, moved = _plane(along=0.02)
+    noisy, moved = (
+        np.concatenate([part + np.array([shift, 0, 0]) for shift in range(4)])
+        for part in (noisy, moved)
+    )
+    settled = without_evening(noisy, moved)
+    assert settled[:, :2] == pytest.approx(noisy[:, :2], abs=1e-12)
+
+
+def test_normals_are_those_of_planes_through_the_nearest_points() -> None:
+    rng = np.random.default_rng(RNG_SEED)
+    sphere = rng.normal(size=(5000, 3))
+    sphere /= np.linalg.norm(sphere, axis=1, keepdims=True)
+    places = 1.01 * sphere[:7]
+    aligned = np.abs((fit_normals(sphere, places) * sphere[:7]).sum(1))
+    assert aligned.min() > 0.99
