@@ -36,7 +36,7 @@ def without_evening(noisy: NDArray[np.float64], moved: NDArray[np.float64]) -> N
         return moved
     share = unexplained[knn(moved[some], moved, 1)[1][:, 0]]
     rows = np.flatnonzero(share)
-    settled = moved.copy()
+    settled = np.array(moved)
     settled[rows] -= share[rows, None] * _along(noisy[rows], moved[rows], moved)
     return settled
 
