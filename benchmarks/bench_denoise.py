@@ -32,7 +32,7 @@ PAPER_FLOP = 155e9
 MATRIX = 2048
 STAGES = (
     "distinct", "find_outliers", "estimate_noise", "make_plan", "cover", "network_frames",
-    "denoise_patches", "blend", "resample", "knn",
+    "denoise_patches", "blend", "resample", "without_evening", "knn",
 )  # fmt: skip
 
 
