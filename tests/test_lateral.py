@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pdflow.geometry.normals import fit_normals
 from pdflow.lateral import without_evening
 
 RNG_SEED = 0
@@ -58,12 +57,3 @@ def test_a_large_cloud_is_looked_at_by_some_of_its_points() -> None:
     )
     settled = without_evening(noisy, moved)
     assert settled[:, :2] == pytest.approx(noisy[:, :2], abs=1e-12)
-
-
-def test_normals_are_those_of_planes_through_the_nearest_points() -> None:
-    rng = np.random.default_rng(RNG_SEED)
-    sphere = rng.normal(size=(5000, 3))
-    sphere /= np.linalg.norm(sphere, axis=1, keepdims=True)
-    places = 1.01 * sphere[:7]
-    aligned = np.abs((fit_normals(sphere, places) * sphere[:7]).sum(1))
-    assert aligned.min() > 0.99

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from pdflow.geometry.arrays import FloatArray
+from pdflow.geometry.arrays import FloatArray, IntArray
+from pdflow.geometry.bvh import run_in_threads
+from pdflow.geometry.compiled import compiled
 from pdflow.geometry.neighbors import knn
 
 NEIGHBOURS = 16
 """Nearest points that a plane is fitted to."""
 
-_CHUNK = 1 << 16
+_SWEEPS = 8
 
 
 def fit_normals(points: FloatArray, places: FloatArray, neighbours: int = NEIGHBOURS) -> FloatArray:
@@ -20,12 +24,75 @@ def fit_normals(points: FloatArray, places: FloatArray, neighbours: int = NEIGHB
     places      (Q, 3) around which
     neighbours  how many of the nearest points each plane is fitted to
     """
-    normals = np.empty_like(places)
-    for start in range(0, len(places), _CHUNK):
-        part = slice(start, start + _CHUNK)
-        near = points[knn(points, places[part], min(neighbours, len(points)))[1]]
-        offsets = near - near.mean(1, keepdims=True)
-        scatter = offsets.transpose(0, 2, 1) @ offsets
-        # The eigenvector of the smallest eigenvalue: eigh sorts them upwards.
-        normals[part] = np.linalg.eigh(scatter)[1][:, :, 0]
+    near = knn(points, places, min(neighbours, len(points)))[1]
+    normals = np.empty((len(places), 3))
+    run_in_threads(_fill_normals, len(places), points, near, normals)
     return normals
+
+
+@compiled
+def _fill_normals(
+    start: int, stop: int, points: FloatArray, near: IntArray, normals: FloatArray
+) -> None:
+    """Normals of the planes through the points named in rows `start` to `stop - 1` of `near`."""
+    matrix = np.empty((3, 3))
+    axes = np.empty((3, 3))
+    middle = np.empty(3)
+    count = near.shape[1]
+    for row in range(start, stop):
+        for i in range(3):
+            middle[i] = 0.0
+            for k in range(count):
+                middle[i] += points[near[row, k], i]
+            middle[i] /= count
+        for i in range(3):
+            for j in range(i, 3):
+                total = 0.0
+                for k in range(count):
+                    other = near[row, k]
+                    total += (points[other, i] - middle[i]) * (points[other, j] - middle[j])
+                matrix[i, j] = total
+                matrix[j, i] = total
+        _diagonalise(matrix, axes)
+        least = 0
+        for i in range(1, 3):
+            if matrix[i, i] < matrix[least, least]:
+                least = i
+        for i in range(3):
+            normals[row, i] = axes[i, least]
+
+
+@compiled
+def _diagonalise(matrix: FloatArray, axes: FloatArray) -> None:
+    """Turn a symmetric 3 x 3 matrix, in place, until it is diagonal.
+
+    axes  (3, 3) is given the directions of the diagonal as columns
+
+    Jacobi's method: each turn in a plane of two axes makes one pair of entries zero.
+    """
+    for i in range(3):
+        for j in range(3):
+            axes[i, j] = 1.0 if i == j else 0.0
+    for _ in range(_SWEEPS):
+        off = abs(matrix[0, 1]) + abs(matrix[0, 2]) + abs(matrix[1, 2])
+        if off <= 1e-15 * (abs(matrix[0, 0]) + abs(matrix[1, 1]) + abs(matrix[2, 2])):
+            return
+        for p in range(2):
+            for q in range(p + 1, 3):
+                if matrix[p, q] == 0.0:
+                    continue
+                slope = (matrix[q, q] - matrix[p, p]) / (2.0 * matrix[p, q])
+                tangent = 1.0 / (abs(slope) + math.sqrt(slope * slope + 1.0))
+                if slope < 0.0:
+                    tangent = -tangent
+                cosine = 1.0 / math.sqrt(tangent * tangent + 1.0)
+                sine = tangent * cosine
+                for k in range(3):
+                    a, b = matrix[k, p], matrix[k, q]
+                    matrix[k, p], matrix[k, q] = cosine * a - sine * b, sine * a + cosine * b
+                for k in range(3):
+                    a, b = matrix[p, k], matrix[q, k]
+                    matrix[p, k], matrix[q, k] = cosine * a - sine * b, sine * a + cosine * b
+                for k in range(3):
+                    a, b = axes[k, p], axes[k, q]
+                    axes[k, p], axes[k, q] = cosine * a - sine * b, sine * a + cosine * b
