@@ -238,6 +238,15 @@ def test_a_point_that_noise_explains_is_no_outlier(
     assert np.array_equal(done.cloud.points[7], noisy[7]) == bool(strays)
 
 
+def test_unevenly_measured_points_stay_in_place_along_the_surface(model: PDFlow) -> None:
+    rng = np.random.default_rng(0)
+    noisy = np.column_stack([rng.random((6000, 2)), 0.003 * rng.normal(size=6000)])
+    points = Denoiser(model)(PointCloud(noisy)).cloud.points
+    inner = (np.abs(noisy[:, :2] - 0.5) < 0.45).all(axis=1)
+    assert np.sqrt(np.mean((points - noisy)[inner, :2] ** 2)) < 0.001
+    assert np.std(points[inner, 2]) < 0.5 * np.std(noisy[:, 2])
+
+
 def test_displacement_is_stored_where_asked_for(model: PDFlow) -> None:
     noisy = _sphere(800)
     done = Denoiser(model, displacement=True)(PointCloud(noisy))

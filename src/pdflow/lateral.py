@@ -6,13 +6,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdflow.geometry.neighbors import knn
-from pdflow.geometry.normals import fit_normals
+from pdflow.geometry.normals import fit_planes
 
 LOOKED_AT = 4096
 """Points whose movement is looked at."""
 
 TOGETHER = 64, 256
 """How many nearest ones of them are taken together: to the full, and at all."""
+
+BROAD = 0.1
+"""Breadth of nearby points, squared over their squared length, from which on they show a plane."""
 
 EXPLAINED = (0.88, 1.0)
 """Movement along the surface over movement across it (root mean squares) up to which noise
@@ -64,7 +67,11 @@ def _unexplained(
 def _along(
     noisy: NDArray[np.float64], moved: NDArray[np.float64], surface: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The part (Q, 3) of a movement that lies in the surface (M, 3), where it ends."""
+    """The part (Q, 3) of a movement that lies in the surface (M, 3), where it ends.
+
+    Where nearby points are on a line nobody knows where the surface is: there it is zero.
+    """
     shift = moved - noisy
-    normals = fit_normals(surface, moved)
-    return np.asarray(shift - (shift * normals).sum(1, keepdims=True) * normals)
+    normals, breadths = fit_planes(surface, moved)
+    along = shift - (shift * normals).sum(1, keepdims=True) * normals
+    return np.asarray(np.where(breadths[:, None] < BROAD, 0.0, along))

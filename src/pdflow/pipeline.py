@@ -142,7 +142,10 @@ class Denoiser:
         passes = self._passes(surface, noise, count - some, advance)
         if self.mode == "points":
             rows = np.arange(len(cloud))
-            single[~lonely] = without_evening(surface, passes.points)
+            single[~lonely] = passes.points
+            # How far a network of the paper's kind moves points along a surface is not known.
+            if self.model.config.centred:
+                single[~lonely] = without_evening(surface, passes.points)
             moved = single[place]
         else:
             nearest = inliers[knn(noisy[inliers], passes.points, 1)[1][:, 0]]

@@ -24,17 +24,30 @@ def fit_normals(points: FloatArray, places: FloatArray, neighbours: int = NEIGHB
     places      (Q, 3) around which
     neighbours  how many of the nearest points each plane is fitted to
     """
+    return fit_planes(points, places, neighbours)[0]
+
+
+def fit_planes(
+    points: FloatArray, places: FloatArray, neighbours: int = NEIGHBOURS
+) -> tuple[FloatArray, FloatArray]:
+    """`fit_normals`, and how broad planes are: variance (Q,) across over that along their longer
+    direction, 0 for points on a line."""
     near = knn(points, places, min(neighbours, len(points)))[1]
-    normals = np.empty((len(places), 3))
-    run_in_threads(_fill_normals, len(places), points, near, normals)
-    return normals
+    normals, breadths = np.empty((len(places), 3)), np.empty(len(places))
+    run_in_threads(_fill_planes, len(places), points, near, normals, breadths)
+    return normals, breadths
 
 
 @compiled
-def _fill_normals(
-    start: int, stop: int, points: FloatArray, near: IntArray, normals: FloatArray
+def _fill_planes(
+    start: int,
+    stop: int,
+    points: FloatArray,
+    near: IntArray,
+    normals: FloatArray,
+    breadths: FloatArray,
 ) -> None:
-    """Normals of the planes through the points named in rows `start` to `stop - 1` of `near`."""
+    """Planes through the points named in rows `start` to `stop - 1` of `near`."""
     matrix = np.empty((3, 3))
     axes = np.empty((3, 3))
     middle = np.empty(3)
@@ -54,12 +67,16 @@ def _fill_normals(
                 matrix[i, j] = total
                 matrix[j, i] = total
         _diagonalise(matrix, axes)
-        least = 0
+        least, most = 0, 0
         for i in range(1, 3):
             if matrix[i, i] < matrix[least, least]:
                 least = i
+            if matrix[i, i] >= matrix[most, most]:
+                most = i
         for i in range(3):
             normals[row, i] = axes[i, least]
+        across = matrix[3 - least - most, 3 - least - most]
+        breadths[row] = across / matrix[most, most] if matrix[most, most] > 0.0 else 0.0
 
 
 @compiled
