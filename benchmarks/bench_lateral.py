@@ -1,0 +1,85 @@
+"""How far our network moves points along a surface, over how far across it; and what CD says.
+
+    python benchmarks/bench_lateral.py DATA
+
+DATA is ScoreDenoise's folder: its held-out training shapes, which are evenly sampled, at several
+noise levels. Beside them stand random samples of the same shapes and simulated LiDAR scans of some
+bodies. `EXPLAINED` in `pdflow.lateral` was chosen by this; CD (e-4) is with all movement along the
+surface, and as `pdflow denoise` leaves it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import trimesh
+from numpy.typing import NDArray
+
+from pdflow import lateral, pipeline
+from pdflow.bench.machine import commit
+from pdflow.bench.tables.lidar import AZIMUTHS, BEAMS
+from pdflow.cloud import PointCloud
+from pdflow.io import read_mesh
+from pdflow.mesh import TriangleMesh
+from pdflow.metrics import sq_chamfer
+from pdflow.noise.lidar import simulate_lidar
+from pdflow.train.folders import read_source
+from pdflow.train.recipe import load_recipe
+from pdflow.weights import load_model
+
+SEED = 0
+LEVELS = (0.0025, 0.005, 0.01, 0.02, 0.03)
+GEAR = Path(__file__).parents[1] / "examples" / "gear.off"
+Cloud = NDArray[np.float64]
+
+
+def cases(data: Path) -> Iterator[tuple[str, Cloud, Cloud]]:
+    """Name, noisy and clean cloud."""
+    rng = np.random.default_rng(SEED)
+    shapes = read_source(data, (), Path("cache")).split(load_recipe("pdflow").data.holdout)[1]
+    for name, clouds in shapes.clouds.items():
+        small, large = min(clouds, key=len), max(clouds, key=len)
+        for level in LEVELS:
+            yield f"{name}, even, {level:g}", small + level * rng.normal(size=small.shape), small
+        some = large[rng.permutation(len(large))[: len(small)]]
+        for level in (0.005, 0.01):
+            yield f"{name}, random, {level:g}", some + level * rng.normal(size=some.shape), some
+    bodies = {
+        "torus": trimesh.creation.torus(1, 0.35),
+        "box": trimesh.creation.box((1, 0.7, 0.5)),
+        "capsule": trimesh.creation.capsule(1, 0.4),
+    }
+    meshes = {n: TriangleMesh(np.array(b.vertices), np.array(b.faces)) for n, b in bodies.items()}
+    for name, mesh in (meshes | {"gear": read_mesh(GEAR)}).items():
+        size = {"beams": BEAMS, "azimuths": AZIMUTHS, "seed": SEED}
+        clean = simulate_lidar(mesh, level=0.0, range_step=0.0, angle_step=0.0, **size).points
+        yield f"{name}, LiDAR", simulate_lidar(mesh, level=0.01, **size).points, clean
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("data", type=Path)
+    given = parser.parse_args()
+    print(f"commit {commit()}, seed {SEED}\n")
+    print("| cloud | along / across | CD, all movement | CD, as shipped |\n|---|---|---|---|")
+    run = pipeline.Denoiser(load_model("pdflow"))
+    settle = pipeline.without_evening
+    for name, noisy, clean in cases(given.data):
+        seen: list[tuple[Cloud, Cloud]] = []
+        pipeline.without_evening = lambda a, b, seen=seen: seen.append((a, b)) or b
+        free = run(PointCloud(noisy)).cloud.points
+        pipeline.without_evening = settle
+        kept = run(PointCloud(noisy)).cloud.points
+        before, after = seen[0]
+        along = lateral._along(before, after, after)
+        across = after - before - along
+        ratio = np.sqrt((along**2).sum() / (across**2).sum())
+        cds = (1e4 * sq_chamfer(each, clean) for each in (free, kept))
+        print(f"| {name} | {ratio:.2f} |", *(f"{cd:.3f} |" for cd in cds), flush=True)
+
+
+if __name__ == "__main__":
+    main()
