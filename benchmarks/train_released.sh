@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Train the shipped weights again: benchmarks/train_released.sh DATA [OUTPUT]
-# DATA is ScoreDenoise's folder layout. 22 minutes on one NVIDIA H200.
+# DATA is ScoreDenoise's folder layout. 16 minutes on one NVIDIA H200.
 set -euo pipefail
 data=$1
 output=${2:-runs}

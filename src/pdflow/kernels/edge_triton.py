@@ -6,10 +6,9 @@ relu, product with the H x H weight, running maximum. The k of the maximum is st
 (CLOSED where the outer relu cuts the gradient), and the k that were chosen by any channel of a
 node as the bits of one word: its active edges.
 
-Backward. A channel sends gradient through one k, so about half of the edges are not active
-(60 % of 32 in trained networks). One kernel lists the active edges of every node, so that what an
-edge needs can be asked for before its turn. In the other a program walks through the lists of its
-nodes. With dy the dout of the channels that chose the edge,
+Backward. A channel sends gradient through one k, so many edges are not active. One kernel lists
+the active edges of every node, so that what an edge needs can be asked for before its turn. In the
+other a program walks through the lists of its nodes. With dy the dout of the channels that chose the edge,
 
     dx = (dy W^T) [x > 0],   dcentre_i += dx,   dneighbour_j += dx,   dW += relu(x)^T dy
 
