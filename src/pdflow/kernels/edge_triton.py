@@ -8,7 +8,8 @@ node as the bits of one word: its active edges.
 
 Backward. A channel sends gradient through one k, so many edges are not active. One kernel lists
 the active edges of every node, so that what an edge needs can be asked for before its turn. In the
-other a program walks through the lists of its nodes. With dy the dout of the channels that chose the edge,
+other a program walks through the lists of its nodes. With dy the dout of the channels that chose
+the edge,
 
     dx = (dy W^T) [x > 0],   dcentre_i += dx,   dneighbour_j += dx,   dW += relu(x)^T dy
 
