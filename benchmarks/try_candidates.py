@@ -1,12 +1,14 @@
 """Train variants of our recipe alike, briefly, and compare them on the held-out shapes.
 
-    python benchmarks/try_candidates.py DATA [--minutes 1] [--only NAME,NAME] [-o FILE.jsonl]
+    python benchmarks/try_candidates.py DATA --init pdflow-base.safetensors [--steps 2500]
+        [--only "NAME;NAME"] [-o FOLDER]
 
-DATA is a folder that `pdflow train` reads. Every variant starts from random weights, gets the same
-minutes with a rate that falls to zero, and changes one thing of `pdflow-base`. What is printed is
+DATA is a folder that `pdflow train` reads. A variant changes one thing of `pdflow-base`. Losses and
+data go on from the weights given with --init, as the end of a training does; other networks start
+from random weights. All get the same steps with a rate that falls to zero. What is printed is
 what one pass leaves of the noise in held-out patches at 1, 2 and 3 %: of distances to the rows
 (`error`) and to the nearest points (`chamfer`); 1 is doing nothing. Short trainings favour what
-learns fast. Results are kept line by line; a variant that is there is not trained again.
+learns fast. Weights and results are kept in FOLDER; a variant that is there is not trained again.
 """
 
 from __future__ import annotations
@@ -23,9 +25,11 @@ from pdflow.bench.machine import commit, describe_machine
 from pdflow.model import FlowConfig
 from pdflow.train.folders import read_source
 from pdflow.train.loop import Trainer
+from pdflow.train.provenance import provenance
 from pdflow.train.recipe import Recipe, load_recipe
 from pdflow.train.shapes import Source
 from pdflow.train.validation import Validation
+from pdflow.weights import save_model
 
 LEVELS = (0.01, 0.02, 0.03)
 PAPER_GRAPH = {
@@ -34,8 +38,8 @@ PAPER_GRAPH = {
 }
 LCC = {"filter": "lcc", "filter_init": "authors"}
 
-VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
-    "pdflow-base": {},
+GOING_ON: dict[str, dict[str, dict[str, Any]]] = {
+    "pdflow-base goes on": {},
     "a tenth of the weight on pairs": {"loss": {"rec": 0.0001}},
     "pairs alone": {"loss": {"chamfer": 0.0, "rec": 0.001}},
     "chamfer alone": {"loss": {"rec": 0.0}},
@@ -44,47 +48,56 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "no likelihood": {"loss": {"prior": 0.0}},
     "likelihood x 10": {"loss": {"prior": 1e-5}},
     "likelihood x 100": {"loss": {"prior": 1e-4}},
-    "affine couplings": {"model": {"coupling": "affine"}},
-    "graph in every block, as the paper": {"model": PAPER_GRAPH},
+    "LCC without its loss": {"model": LCC},
     "LCC with its loss": {"model": LCC, "loss": {"denoise": 0.01}},
     "LCC with its loss, shared eps": {"model": LCC, "loss": {"denoise": 0.01, "shared_eps": True}},
-    "patches neither centred nor of one radius": {
-        "model": {"centred": False, "patch_radius": FlowConfig().patch_radius}
-    },
     "patches cut from the clean cloud": {"data": {"cut": "clean"}},
-    "EdgeUnits of 128 channels": {"model": {"condition_hidden": 128}},
-    "eight EdgeUnits": {"model": {"condition_layers": 8}},
-    "four EdgeUnits": {"model": {"condition_layers": 4}},
-    "16 neighbours": {"model": {"condition_neighbours": 16}},
     "no iterated outputs": {"data": {"iterate": 0.0}},
+    "half of the batch iterated": {"data": {"iterate": 0.5}},
     "deformed patches": {"data": {"deform": 0.1}},
     "random scales": {"data": {"scales": (0.8, 1.2)}},
     "batch 64": {"optim": {"batch": 64}},
 }
+FRESH: dict[str, dict[str, dict[str, Any]]] = {
+    "pdflow-base": {},
+    "affine couplings": {"model": {"coupling": "affine"}},
+    "graph in every block, as the paper": {"model": PAPER_GRAPH},
+    "patches neither centred nor of one radius": {
+        "model": {"centred": False, "patch_radius": FlowConfig().patch_radius}
+    },
+    "EdgeUnits of 128 channels": {"model": {"condition_hidden": 128}},
+    "eight EdgeUnits": {"model": {"condition_layers": 8}},
+    "four EdgeUnits": {"model": {"condition_layers": 4}},
+    "16 neighbours": {"model": {"condition_neighbours": 16}},
+}
 
 
-def variant(changes: dict[str, dict[str, Any]]) -> Recipe:
+def variant(changes: dict[str, dict[str, Any]], steps: int) -> Recipe:
     """`pdflow-base` with a falling rate, the same validation for all, and these changes."""
     recipe = load_recipe("pdflow-base")
     recipe = replace(
         recipe,
-        optim=replace(recipe.optim, schedule="cosine", steps=10**6),
+        optim=replace(recipe.optim, schedule="cosine", steps=steps),
         validation=replace(recipe.validation, every=0, patches=240, levels=LEVELS),
     )
     parts = {name: replace(getattr(recipe, name), **new) for name, new in changes.items()}
     return replace(recipe, **parts)
 
 
-def measure(recipe: Recipe, shapes: Source, minutes: float, device: str) -> dict[str, Any]:
+def measure(
+    recipe: Recipe, shapes: Source, device: str, init: Path | None, weights: Path
+) -> dict[str, Any]:
     """Train a recipe; steps, patches, parameters and what is left on held-out patches."""
     kept, held = shapes.split(recipe.data.holdout)
     generator = torch.Generator(device).manual_seed(recipe.optim.seed)
     pool = kept.pool(recipe.data.seeds, recipe.model.patch_points, generator)
-    trainer = Trainer(recipe, pool, device)
-    trainer.fit(minutes, anneal=True)
+    trainer = Trainer(recipe, pool, device, init=init)
+    trainer.fit()
+    save_model(weights, trainer.averaged(), provenance(trainer, kept.digest))
     return {
         "steps": trainer.step_count,
         "patches": trainer.step_count * recipe.optim.batch,
+        "seconds": round(trainer.seconds, 1),
         "skipped": int(trainer.skipped),
         "parameters": sum(p.numel() for p in trainer.model.parameters()),
         **Validation(held, recipe, device).measure(trainer.averaged()),
@@ -103,24 +116,31 @@ def line(name: str, result: dict[str, Any]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("data", type=Path)
-    parser.add_argument("--minutes", type=float, default=1.0)
-    parser.add_argument("--only", help="names of variants with commas between")
-    parser.add_argument("-o", "--output", type=Path, default=Path("candidates.jsonl"))
+    parser.add_argument("--init", type=Path, required=True)
+    parser.add_argument("--steps", type=int, default=2500)
+    parser.add_argument("--only", help="names of variants with semicolons between")
+    parser.add_argument("-o", "--output", type=Path, default=Path("candidates"))
     given = parser.parse_args()
     device = "cuda" if torch.cuda.is_available() else "cpu"
     shapes = read_source(given.data, load_recipe("pdflow-base").data.resolutions, Path("cache"))
-    known = [json.loads(text) for text in given.output.open()] if given.output.exists() else []
-    results = {each["variant"]: each for each in known if each["minutes"] == given.minutes}
-    names = given.only.split(",") if given.only else list(VARIANTS)
-    print(f"{describe_machine()}, commit {commit()}, {given.minutes:g} minutes each\n")
+    given.output.mkdir(parents=True, exist_ok=True)
+    kept = given.output / "candidates.jsonl"
+    results = (
+        {each["variant"]: each for each in map(json.loads, kept.open())} if kept.exists() else {}
+    )
+    names = given.only.split(";") if given.only else [*GOING_ON, *FRESH]
+    print(f"{describe_machine()}, commit {commit()}, {given.steps} steps each\n")
     print(
         "| variant | patches | error at 1 / 2 / 3 % | chamfer at 1 / 2 / 3 % |\n|---|---|---|---|"
     )
     for name in names:
         if name not in results:
-            result = measure(variant(VARIANTS[name]), shapes, given.minutes, device)
-            results[name] = {"variant": name, "minutes": given.minutes, "commit": commit()} | result
-            with given.output.open("a") as file:
+            recipe = variant((GOING_ON | FRESH)[name], given.steps)
+            weights = given.output / f"{name.replace(' ', '-')}.safetensors"
+            init = given.init if name in GOING_ON else None
+            result = measure(recipe, shapes, device, init, weights)
+            results[name] = {"variant": name, "commit": commit()} | result
+            with kept.open("a") as file:
                 file.write(json.dumps(results[name]) + "\n")
         print(line(name, results[name]), flush=True)
 
