@@ -110,7 +110,7 @@ def forward(
     bias: Tensor,
     relu: bool,
     precision: str,
-    launch: Launch = (64, 4, 2, 1),
+    launch: Launch = (128, 8, 2, 1),
 ) -> Tensor:
     """Launch the forward kernel."""
     rows = x.shape[0] * x.shape[1]
@@ -129,7 +129,7 @@ def backward(
     y: Tensor | None,
     dy: Tensor,
     precision: str,
-    launch: Launch = (32, 4, 4, 1),
+    launch: Launch = (64, 4, 2, 1),
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Launch the backward kernel: gradients of x, matrix and bias.
 

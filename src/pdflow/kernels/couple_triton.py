@@ -102,7 +102,7 @@ def forward(
     shape: Shape,
     precision: str,
     keep: bool = True,
-    launch: Launch = (64, 4, 2, 1),
+    launch: Launch | None = None,
 ) -> tuple[Tensor, Tensor | None, Kept]:
     """Launch the forward kernel: y, terms, and what the backward pass needs if `keep` says so.
 
@@ -110,6 +110,7 @@ def forward(
     """
     rows = x.shape[0] * x.shape[1]
     deep = features is None
+    launch = launch or ((64, 4, 2, 1) if deep else (64, 4, 4, 1))
     width = layers[-2].shape[1]
     constants = shape.constants()
     is_affine = shape.groups == 2
@@ -164,13 +165,16 @@ def backward_points(
     factor: float,
     shape: Shape,
     precision: str,
-    launch: Launch = (64, 4, 2, 1),
-    apart: bool = False,
+    launch: Launch | None = None,
+    apart: bool | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of x, of hidden layers or features, and of the network's output (G, M, OUT).
 
-    apart  launch one kernel for the scale and one for the shift
+    apart  launch one kernel for the scale and one for the shift; by default for deep networks
     """
+    deep = len(layers) > 2
+    launch = launch or ((64, 4, 3, 1) if shape.groups == 2 else (64, 4, 4, 1))
+    apart = deep if apart is None else apart
     rows = x.shape[0] * x.shape[1]
     constants = shape.constants()
     dx = torch.empty_like(x)
@@ -179,7 +183,7 @@ def backward_points(
     for part in _parts(shape, x.device, apart):
         couple_backward_kernel[(programs_for(rows, launch, x.device),)](
             x, y, hidden, scale, dy, dterms, *_four(layers)[::2], dx, dhidden, dout, rows, factor,
-            H=layers[-2].shape[1], DEEP=len(layers) > 2, HAS_TERMS=dterms is not None,
+            H=layers[-2].shape[1], DEEP=deep, HAS_TERMS=dterms is not None,
             **part, **tiling(launch), **constants, **arithmetic(precision),
         )  # fmt: skip
     return dx, dhidden, dout
@@ -200,11 +204,13 @@ def backward_weights(
     inputs, hidden  what goes into the layers
     dhidden, dout   gradients of what comes out of them
     """
-    launch = launch or ((128, 8, 2, 3) if precision == "bf16" else (64, 4, 4, 2))
+    jobs = shape.groups * len(layers) // 2
+    if launch is None:
+        many = 2 if jobs == 8 else 1
+        launch = (128, 8, many, 3) if precision == "bf16" else (64, 4, 4, 2)
     rows = dout.shape[1]
     width, moved = layers[-2].shape[1:]
     sizes = [layer.numel() for layer in layers]
-    jobs = shape.groups * len(layers) // 2
     shares = programs_for(rows, launch, dout.device, jobs)
     sums = dout.new_empty(shares, sum(sizes), dtype=torch.float32)
     constants = {name: shape.constants()[name] for name in ("IN", "OUT", "GROUPS")}

@@ -10,8 +10,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-SUM_ROWS = 32
-SUM_COLUMNS = 64
+SUM_ROWS = 128
+SUM_COLUMNS = 16
 
 
 def arithmetic(precision: str) -> dict[str, object]:
