@@ -57,6 +57,7 @@ def test_mlp_decoder_has_578_thousand_parameters() -> None:
         {"masked_dims": -1},
         {"hidden": 0},
         {"clamp": 0.0},
+        {"augment_dims": 0, "noise_conditioning": True},
         {"point_dims": 1, "augment_dims": 0, "masked_dims": 0},
     ],
 )
@@ -174,3 +175,44 @@ def test_every_parameter_of_every_variant_is_trained(
 def test_patches_of_odd_shape_are_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(PdflowError, match=r"\(B, N, 3\)"):
         PDFlow(TINY).denoise_patches(torch.zeros(shape))
+
+
+TOLD = replace(
+    TINY, condition="graph", condition_layers=2, augment_flow="affine", noise_conditioning=True
+)
+
+
+def test_a_network_can_be_told_the_noise() -> None:
+    model = _randomised(TOLD)
+    points = torch.randn(3, 16, 3).double()
+    sigma = torch.tensor([0.01, 0.02, 0.02]).double()
+    whole = model.denoise_patches(points, sigma=sigma)
+    for i in range(3):
+        alone = model.denoise_patches(points[i : i + 1], sigma=sigma[i : i + 1])
+        assert torch.allclose(whole[i], alone[0])
+    other = model.denoise_patches(points, sigma=sigma * torch.tensor([1.0, 1.0, 2.0]).double())
+    assert torch.equal(whole[:2], other[:2])
+    assert (whole[2] - other[2]).abs().max() > 1e-4
+    code = model.encode(points, model.graph(points), sigma=sigma).code
+    assert torch.allclose(model.decode(code, model.graph(points)), points, atol=1e-9)
+
+
+def test_no_noise_at_all_is_finite_and_as_good_as_very_little() -> None:
+    model = _randomised(TOLD)
+    points = torch.randn(1, 16, 3).double()
+    none, little = (
+        model.denoise_patches(points, sigma=torch.tensor([sigma]).double()) for sigma in (0, 1e-5)
+    )
+    assert torch.isfinite(none).all()
+    assert torch.equal(none, little)
+
+
+def test_a_network_that_is_told_the_noise_must_be_told() -> None:
+    with pytest.raises(PdflowError, match="pass their sigma"):
+        _randomised(TOLD).denoise_patches(torch.randn(1, 16, 3).double())
+
+
+def test_other_networks_do_not_look_at_the_noise() -> None:
+    model, points = _randomised(TINY), torch.randn(2, 16, 3).double()
+    sigma = torch.tensor([0.1, 0.2]).double()
+    assert torch.equal(model.denoise_patches(points), model.denoise_patches(points, sigma=sigma))

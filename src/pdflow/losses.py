@@ -128,7 +128,7 @@ def joint_loss(
 ) -> LossTerms:
     """Eq. (17) for noisy and clean patches (B, N, 3) whose rows correspond.
 
-    sigma  (B,) noise of each patch, needed where `config.floor` is set
+    sigma  (B,) noise of each patch, needed where `config.floor` is set or the network is told it
 
     The clean branch of LCC builds its own graph, and draws its own eps unless it is shared. It
     starts after the noisy points are augmented, since both move the running statistics of batch
@@ -137,12 +137,12 @@ def joint_loss(
     on_noisy, on_code, on_clean = separate_passes(model, 3)
     graph = model.graph(noisy)
     eps = model.sample_eps(noisy, generator)
-    augmented, log_q = on_noisy("augment", noisy, graph, eps)
+    augmented, log_q = on_noisy("augment", noisy, graph, eps, sigma)
     clean_code = None
     if model.filter.needs_clean_code and config.denoise:
         with Beside(clean, eps) as clean_branch:
             clean_eps = eps if config.shared_eps else model.sample_eps(clean, generator)
-            clean_code = on_clean("encode", clean, model.graph(clean), clean_eps).code
+            clean_code = on_clean("encode", clean, model.graph(clean), clean_eps, sigma).code
     encoding = on_noisy("encode_augmented", augmented, log_q, graph)
     filtered = model.filter(encoding.code)
     prediction = on_code("decode", filtered, graph)

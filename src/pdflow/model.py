@@ -23,6 +23,8 @@ from pdflow.kernels.graph import patch_graph
 COUPLINGS = ("affine", "additive")
 PERMUTATIONS = ("inv1x1", "inv1x1-identity", "random", "reverse")
 DECODERS = ("inverse", "mlp")
+LEAST_NOISE = 1e-3
+"""Noise, in patch radii, below which a network that is told the noise sees no difference."""
 _POSITIVE = (
     "hidden",
     "condition_neighbours",
@@ -53,6 +55,7 @@ class FlowConfig:
                       condition_neighbours points
     augment_flow      "couplings" (paper) or "affine"
     augment_norm      "batch" (released weights) or "none"
+    noise_conditioning  whether the condition net is told the noise of a patch
     decoder           "inverse" flow, or the "mlp" of the ablation
     patch_points      N the network is meant for
     patch_radius      smallest and largest radius of the patches it was trained on
@@ -81,6 +84,7 @@ class FlowConfig:
     augment_hidden: int = 64
     augment_steps: int = 3
     augment_norm: str = "batch"
+    noise_conditioning: bool = False
     decoder: str = "inverse"
     patch_points: int = 1024
     patch_radius: tuple[float, float] = (0.1, 0.6)
@@ -119,6 +123,8 @@ class FlowConfig:
                 f"K is {self.neighbours} or below 0 in patches of {self.patch_points} points",
                 "keep 0 <= K <= N",
             )
+        if self.noise_conditioning and not self.augment_dims:
+            _refuse("noise_conditioning is on without a condition net", "keep D_a above 0")
         if self.channels < 2:
             _refuse(f"a point has {self.channels} channel", "D_p + D_a must be 2 or more")
         if not 0 <= self.masked_dims <= self.channels:
@@ -180,7 +186,7 @@ class PDFlow(nn.Module):
         self.config = config
         self.augmentation = (
             Augmentation(
-                config.point_dims,
+                config.point_dims + config.noise_conditioning,
                 config.augment_dims,
                 condition=config.condition,
                 k=config.condition_neighbours,
@@ -229,19 +235,24 @@ class PDFlow(nn.Module):
         )
         return eps.expand(batch, -1, -1)
 
-    def encode(self, points: Tensor, graph: Tensor, eps: Tensor | None = None) -> Encoding:
-        """Augment and map to latent space, Eq. (6) and (1). Without eps it is zero."""
-        return self.encode_augmented(*self.augment(points, graph, eps), graph)
+    def encode(
+        self, points: Tensor, graph: Tensor, eps: Tensor | None = None, sigma: Tensor | None = None
+    ) -> Encoding:
+        """Augment and map to latent space, Eq. (6) and (1). Without eps it is zero.
+
+        sigma  (B,) noise of the patches in their own frame, for a network that is told
+        """
+        return self.encode_augmented(*self.augment(points, graph, eps, sigma), graph)
 
     def augment(
-        self, points: Tensor, graph: Tensor, eps: Tensor | None = None
+        self, points: Tensor, graph: Tensor, eps: Tensor | None = None, sigma: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """h (B, N, D), the points with their extra dimensions, Eq. (6), and log_q (B, N)."""
         if self.augmentation is None:
             return points, points.new_zeros(points.shape[:2])
         if eps is None:
             eps = points.new_zeros(*points.shape[:2], self.config.augment_dims)
-        augmented, log_q = self.augmentation(points, graph, eps)
+        augmented, log_q = self.augmentation(self._with_noise(points, sigma), graph, eps)
         return torch.cat([points, augmented], -1), log_q
 
     def encode_augmented(self, h: Tensor, log_q: Tensor, graph: Tensor) -> Encoding:
@@ -256,19 +267,41 @@ class PDFlow(nn.Module):
             return points
         return self.flow.untransform(code, graph)[0][..., : self.config.point_dims]
 
-    def log_prob(self, points: Tensor, graph: Tensor, eps: Tensor | None = None) -> Tensor:
+    def log_prob(
+        self, points: Tensor, graph: Tensor, eps: Tensor | None = None, sigma: Tensor | None = None
+    ) -> Tensor:
         """(B,): the ELBO of Eq. (7) for one eps; exact where D_a = 0."""
-        return self.log_prob_points(points, graph, eps).sum(1)
+        return self.log_prob_points(points, graph, eps, sigma).sum(1)
 
-    def log_prob_points(self, points: Tensor, graph: Tensor, eps: Tensor | None = None) -> Tensor:
+    def log_prob_points(
+        self, points: Tensor, graph: Tensor, eps: Tensor | None = None, sigma: Tensor | None = None
+    ) -> Tensor:
         """(B, N): each point's share of `log_prob`."""
-        return self.encode(points, graph, eps).log_likelihood()
+        return self.encode(points, graph, eps, sigma).log_likelihood()
 
-    def denoise_patches(self, points: Tensor, eps: Tensor | None = None) -> Tensor:
-        """Clean patches (B, N, D_p): encode, filter, decode. Without eps it is deterministic."""
+    def denoise_patches(
+        self, points: Tensor, eps: Tensor | None = None, sigma: Tensor | None = None
+    ) -> Tensor:
+        """Clean patches (B, N, D_p): encode, filter, decode. Without eps it is deterministic.
+
+        sigma  (B,) noise of the patches in their own frame, for a network that is told
+        """
         graph = self.graph(points)
-        code = self.encode(points, graph, eps).code
+        code = self.encode(points, graph, eps, sigma).code
         return self.decode(self.filter(code), graph)
+
+    def _with_noise(self, points: Tensor, sigma: Tensor | None) -> Tensor:
+        """What the condition net sees: points (B, N, D_p), and the noise where it is told.
+
+        The noise is the log of the patch radius over it, which is positive: a relu comes later.
+        """
+        if not self.config.noise_conditioning:
+            return points
+        if sigma is None:
+            raise PdflowError("This network is told the noise of its patches: pass their sigma.")
+        radius = self.config.patch_radius[1]
+        level = -torch.log((sigma / radius).clamp_min(LEAST_NOISE))
+        return torch.cat([points, level[:, None, None].expand(*points.shape[:2], 1)], -1)
 
 
 def _block(config: FlowConfig, k: int) -> Block:

@@ -95,6 +95,29 @@ def test_outputs_that_are_not_finite_are_not_trained_on(
     assert torch.isfinite(trainer.sums).all()
 
 
+def test_a_network_that_is_told_the_noise_learns_to_listen(
+    tiny: MakeRecipe, pool: PatchPool, sphere: Any
+) -> None:
+    """Of one patch, more is changed where more noise is said to be in it."""
+    recipe = tiny(60)
+    recipe = replace(
+        recipe,
+        model=replace(recipe.model, noise_conditioning=True),
+        data=replace(recipe.data, levels=(0.0, 0.1)),
+    )
+    validation = Validation(Shapes({"a": [sphere]}), recipe, "cpu")
+    trainer = Trainer(recipe, pool, "cpu", validation=validation)
+    lines: list[dict[str, Any]] = []
+    trainer.fit(log=lines.append)
+    assert lines[-1]["validation"] < 1
+    batch = validation.patches[0.05]
+    little, much = (
+        trainer.averaged().denoise_patches(batch.noisy, sigma=factor * batch.sigma) - batch.noisy
+        for factor in (0.2, 2.0)
+    )
+    assert much.square().mean() > 1.5 * little.square().mean()
+
+
 def test_norms_are_initialised_before_the_first_step(tiny: MakeRecipe, pool: PatchPool) -> None:
     trainer = Trainer(tiny(), pool, "cpu")
     flags = [v for k, v in trainer.model.state_dict().items() if k.endswith("initialised")]

@@ -23,7 +23,10 @@ class Stub(PDFlow):
         self.target, self.share = target, share
 
     def denoise_patches(
-        self, points: torch.Tensor, eps: torch.Tensor | None = None
+        self,
+        points: torch.Tensor,
+        eps: torch.Tensor | None = None,
+        sigma: torch.Tensor | None = None,
     ) -> torch.Tensor:
         return points + self.share * (self.target[: len(points)] - points)
 

@@ -21,6 +21,9 @@ from pdflow.model import PDFlow
 from pdflow.pipeline import MODES, Denoiser
 from pdflow.weights import load_model, released_models
 
+LATER_SETTINGS = {"noise_conditioning": False}
+"""Settings of a network that came after results were kept, and what they were before."""
+
 _SPEC = re.compile(rf"(?P<model>.+?)(:(?P<mode>{'|'.join(MODES)}))?(:(?P<passes>\d+))?")
 
 
@@ -79,7 +82,11 @@ def network_method(
 
 def weights_digest(model: PDFlow) -> str:
     """SHA-256 of config and tensors: the same for the same network, wherever its file lies."""
-    digest = hashlib.sha256(json.dumps(asdict(model.config), sort_keys=True).encode())
+    config = asdict(model.config)
+    for setting, before in LATER_SETTINGS.items():
+        if config[setting] == before:
+            del config[setting]
+    digest = hashlib.sha256(json.dumps(config, sort_keys=True).encode())
     for name, tensor in sorted(model.state_dict().items()):
         digest.update(name.encode())
         digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())

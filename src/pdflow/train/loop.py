@@ -171,10 +171,10 @@ class Trainer:
     @torch.no_grad()
     def _initialise_norms(self) -> None:
         """Fresh activation norms learn from a batch, which no process has only a part of."""
-        noisy = self._draw().noisy
-        eps = PDFlow.sample_eps(self.model, noisy)
+        batch = self._draw()
+        eps = PDFlow.sample_eps(self.model, batch.noisy)
         with matmul_precision(self.recipe.optim.precision):
-            self.model.encode(noisy, self.model.graph(noisy), eps)
+            self.model.encode(batch.noisy, self.model.graph(batch.noisy), eps, batch.sigma)
 
     def _statistics(self) -> Tensor | None:
         """A copy of all running statistics, one after the other, where there are any."""

@@ -117,6 +117,13 @@ class Recipe:
     optim: OptimConfig = field(default_factory=OptimConfig)
     validation: ValidationConfig = field(default_factory=ValidationConfig)
 
+    def __post_init__(self) -> None:
+        if self.model.noise_conditioning and self.data.iterate:
+            raise PdflowError(
+                "A network that is told the noise cannot train on its own output, whose noise is "
+                "not known: set [data] iterate = 0, or [model] noise_conditioning = false."
+            )
+
     def as_dict(self) -> dict[str, Any]:
         """The recipe as JSON types."""
         return asdict(self)
@@ -153,7 +160,10 @@ def load_recipe(name_or_path: str | Path) -> Recipe:
     made: dict[str, Any] = {
         name: _section(kind, values.get(name, {}), path, name) for name, kind in sections.items()
     }
-    return Recipe(path.stem, **made)
+    try:
+        return Recipe(path.stem, **made)
+    except PdflowError as error:
+        raise PdflowError(f"{path}: {error}") from error
 
 
 def _section(kind: type[Section], values: dict[str, Any], path: Path, name: str) -> Section:

@@ -55,7 +55,7 @@ class Validation:
         errors, chamfers = {}, {}
         for level, batch in self.patches.items():
             noisy, clean = batch.noisy, batch.clean
-            denoised = model.denoise_patches(noisy)
+            denoised = model.denoise_patches(noisy, sigma=batch.sigma)
             weights = self._weights(noisy)
             left, given = (
                 (points - clean).square().sum(-1).mul(weights).sum() for points in (denoised, noisy)
@@ -72,7 +72,8 @@ class Validation:
 
         batch = list(self.patches.values())[len(self.patches) // 2]
         clean = batch.clean[:1]
-        clouds = (batch.noisy[:1], model.denoise_patches(batch.noisy[:1]), clean)
+        denoised = model.denoise_patches(batch.noisy[:1], sigma=batch.sigma[:1])
+        clouds = (batch.noisy[:1], denoised, clean)
         panels = [
             Panel(points[0].double().cpu().numpy(), _distances(points, clean)) for points in clouds
         ]
