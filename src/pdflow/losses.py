@@ -14,6 +14,7 @@ from pdflow.flow.passes import Beside, separate_passes
 from pdflow.kernels.graph import nearest
 from pdflow.kernels.matching import approximate_matching, auction_matching
 from pdflow.model import PDFlow
+from pdflow.overlap import Overlap
 
 Matching = Callable[[Tensor, Tensor], Tensor]
 """(prediction (B, N, 3), target (B, N, 3)) -> for each prediction its target's row, (B, N)."""
@@ -79,6 +80,8 @@ class LossConfig:
     denoise    weight of the filter's own loss
     chamfer    weight of the squared distances to the nearest clean point and back, summed and
                averaged like `rec`: it asks for an even cover, which pairs do not
+    consistency  weight of the squared distances between what two overlapping patches make of the
+               same points, summed and averaged like `rec`; doubles the cost of a step
     matching   "exact" (EMD), "approximate" (a bijection close to it, without leaving the
                device), "auction" (like the authors': much faster, but few per cent of the points
                share targets) or "paired" (row i belongs to row i)
@@ -96,6 +99,7 @@ class LossConfig:
     prior: float = 1e-6
     denoise: float = 10.0
     chamfer: float = 0.0
+    consistency: float = 0.0
     matching: str = "exact"
     floor: float | None = None
     sharpness: float = 0.0
@@ -114,6 +118,7 @@ class LossTerms:
     prior: Tensor
     denoise: Tensor
     chamfer: Tensor
+    consistency: Tensor
     total: Tensor
 
 
@@ -124,17 +129,21 @@ def joint_loss(
     config: LossConfig,
     *,
     sigma: Tensor | None = None,
+    overlap: Overlap | None = None,
     generator: torch.Generator | None = None,
 ) -> LossTerms:
     """Eq. (17) for noisy and clean patches (B, N, 3) whose rows correspond.
 
-    sigma  (B,) noise of each patch, needed where `config.floor` is set or the network is told it
+    sigma    (B,) noise of each patch, needed where `config.floor` is set or the network is told it
+    overlap  a second patch for each, needed where `config.consistency` is set
 
     The clean branch of LCC builds its own graph, and draws its own eps unless it is shared. It
     starts after the noisy points are augmented, since both move the running statistics of batch
     normalisation, and runs beside all else.
     """
-    on_noisy, on_code, on_clean = separate_passes(model, 3)
+    on_noisy, on_code, on_clean, *on_overlap = separate_passes(
+        model, 4 if config.consistency else 3
+    )
     graph = model.graph(noisy)
     eps = model.sample_eps(noisy, generator)
     augmented, log_q = on_noisy("augment", noisy, graph, eps, sigma)
@@ -148,11 +157,19 @@ def joint_loss(
     prediction = on_code("decode", filtered, graph)
     sq_distances = sq_matched_distances(prediction, clean, MATCHINGS[config.matching])
     rec = _per_patch(sq_distances, noisy, sigma, config).mean()
-    chamfer = rec.new_zeros(())
+    chamfer = consistency = rec.new_zeros(())
     if config.chamfer:
         there, back = sq_nearest_distances(prediction, clean)
         chamfer = _per_patch(there, noisy, sigma, config).mean()
         chamfer = chamfer + _per_patch(back, clean, sigma, config).mean()
+    if config.consistency:
+        if overlap is None:
+            raise ValueError("A consistency loss needs overlapping patches.")
+        second_sigma = None if sigma is None else sigma / overlap.scale
+        second_eps = model.sample_eps(overlap.noisy, generator)
+        second = on_overlap[0]("denoise_patches", overlap.noisy, second_eps, second_sigma)
+        sq_disagreement = overlap.sq_disagreement(prediction, second)
+        consistency = _per_patch(sq_disagreement, overlap.noisy, sigma, config).mean()
     if clean_code is not None:
         clean_branch.join(clean_code)
     prior = -encoding.log_likelihood().sum(1).mean()
@@ -163,7 +180,9 @@ def joint_loss(
         + config.denoise * denoise
         + config.chamfer * chamfer
     )
-    return LossTerms(rec, prior, denoise, chamfer, total)
+    if config.consistency:
+        total = total + config.consistency * consistency
+    return LossTerms(rec, prior, denoise, chamfer, consistency, total)
 
 
 def _per_patch(

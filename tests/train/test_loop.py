@@ -118,6 +118,27 @@ def test_a_network_that_is_told_the_noise_learns_to_listen(
     assert much.square().mean() > 1.5 * little.square().mean()
 
 
+def test_overlapping_patches_come_to_agree(tiny: MakeRecipe, pool: PatchPool) -> None:
+    def disagreement(weight: float) -> float:
+        recipe = tiny(80, iterate=0.25)
+        loss = replace(recipe.loss, consistency=weight)
+        trainer = Trainer(replace(recipe, loss=loss), pool, "cpu")
+        lines: list[dict[str, Any]] = []
+        trainer.fit(log=lines.append)
+        assert (lines[-1]["consistency"] > 0) == (weight > 0)
+        assert lines[-1]["skipped"] == 0
+        batch = pool.sample(
+            16, (0.05, 0.05), radius=4.0, centred=True, overlap=True,
+            generator=torch.Generator().manual_seed(1),
+        )  # fmt: skip
+        assert batch.overlap is not None
+        model = trainer.averaged()
+        first, second = (model.denoise_patches(x) for x in (batch.noisy, batch.overlap.noisy))
+        return float(batch.overlap.sq_disagreement(first, second).mean())
+
+    assert disagreement(5 / pool.patch_points) < 0.6 * disagreement(0.0)
+
+
 def test_norms_are_initialised_before_the_first_step(tiny: MakeRecipe, pool: PatchPool) -> None:
     trainer = Trainer(tiny(), pool, "cpu")
     flags = [v for k, v in trainer.model.state_dict().items() if k.endswith("initialised")]

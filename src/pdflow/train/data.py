@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from pdflow.errors import PdflowError
+from pdflow.overlap import Overlap, cut_overlap
 from pdflow.train.noise import draw_noise
 
 SURROUNDINGS = 2
@@ -23,16 +24,22 @@ SURROUNDINGS = 2
 
 @dataclass(frozen=True)
 class Batch:
-    """Noisy patches (B, N, 3) in the network's frame, the clean ones row by row, and the
-    noise's standard deviation (B,) in that frame."""
+    """Noisy patches (B, N, 3) in the network's frame, the clean ones row by row, the noise's
+    standard deviation (B,) in that frame, and patches that overlap where they were asked for."""
 
     noisy: Tensor
     clean: Tensor
     sigma: Tensor
+    overlap: Overlap | None = None
+
+    def __getitem__(self, part: slice) -> Batch:
+        overlap = self.overlap and self.overlap[part]
+        return Batch(self.noisy[part], self.clean[part], self.sigma[part], overlap)
 
     def to(self, device: str) -> Batch:
         """The batch on a device."""
-        return Batch(self.noisy.to(device), self.clean.to(device), self.sigma.to(device))
+        overlap = self.overlap and self.overlap.to(device)
+        return Batch(self.noisy.to(device), self.clean.to(device), self.sigma.to(device), overlap)
 
 
 class PatchPool:
@@ -82,6 +89,7 @@ class PatchPool:
         kinds: Sequence[str] = ("gaussian",),
         deform: float = 0.0,
         cut: str = "noisy",
+        overlap: bool = False,
     ) -> Batch:
         """A batch of noisy patches, randomly turned, and the clean ones.
 
@@ -93,6 +101,7 @@ class PatchPool:
         deform   size of a random linear map that stretches and shears patches before the noise
         cut      whether the points nearest to the seed are sought in the "noisy" surroundings,
                  as when denoising, or in the "clean" ones, as the authors did
+        overlap  whether to cut a second patch from the same surroundings, around another centre
         """
         device = self.surroundings.device
         picks = torch.randint(len(self.surroundings), (batch,), generator=generator, device=device)
@@ -109,6 +118,7 @@ class PatchPool:
         seed = sought[:, :1]
         sq_distances = (sought - seed).square().sum(-1)
         nearest, rows = sq_distances.topk(self.patch_points, largest=False)
+        second = cut_overlap(noisy, sought, rows, radius, centred) if overlap else None
         rows = rows[..., None].expand(-1, -1, 3)
         noisy, clean = noisy.gather(1, rows), clean.gather(1, rows)
         if centred:
@@ -117,7 +127,7 @@ class PatchPool:
             scale = radius / nearest[:, -1].sqrt()
             noisy, clean = noisy * scale[:, None, None], clean * scale[:, None, None]
             sigma = sigma * scale
-        return Batch(noisy, clean, sigma)
+        return Batch(noisy, clean, sigma, second)
 
 
 def _product(rows: Tensor, matrices: Tensor) -> Tensor:

@@ -52,8 +52,7 @@ class Workers:
                 f"A batch of {len(batch.noisy)} patches cannot be divided among {self.count} "
                 "processes: choose [optim] batch as a multiple of their number."
             )
-        rows = slice(self.rank, None, self.count)
-        return Batch(batch.noisy[rows], batch.clean[rows], batch.sigma[rows])
+        return batch[self.rank :: self.count]
 
     def own_rows(self, first: int) -> int:
         """How many of the first rows of a whole batch this process works on."""

@@ -29,7 +29,7 @@ LOG_EVERY = 500
 LOOK_EVERY = 10
 """Steps of a GPU between two looks at the clock."""
 
-TERMS = ("loss", "rec", "prior", "denoise", "chamfer")
+TERMS = ("loss", "rec", "prior", "denoise", "chamfer", "consistency")
 
 Line = dict[str, Any]
 
@@ -190,13 +190,14 @@ class Trainer:
             kinds=data.noise,
             deform=data.deform,
             cut=data.cut,
+            overlap=self.recipe.loss.consistency > 0,
             radius=low if low == high else None,
             centred=model.centred,
         )
 
     def _loss(self, batch: Batch) -> Tensor:
         """The loss and its parts, in the order of TERMS."""
-        noisy = batch.noisy
+        noisy, overlap = batch.noisy, batch.overlap
         again = self.workers.own_rows(int(self.recipe.data.iterate * self.recipe.optim.batch))
         if again:
             with torch.no_grad():
@@ -204,8 +205,12 @@ class Trainer:
             # Neighbours are sought among these points: they must be finite, whatever was made.
             passed = torch.where(torch.isfinite(passed), passed, noisy[:again])
             noisy = torch.cat([passed, noisy[again:]])
-        loss = joint_loss(self.model, noisy, batch.clean, self.recipe.loss, sigma=batch.sigma)
-        return torch.stack([loss.total, loss.rec, loss.prior, loss.denoise, loss.chamfer])
+            overlap = overlap and overlap.from_patch(again)
+        loss = joint_loss(
+            self.model, noisy, batch.clean, self.recipe.loss, sigma=batch.sigma, overlap=overlap
+        )
+        parts = (loss.total, loss.rec, loss.prior, loss.denoise, loss.chamfer, loss.consistency)
+        return torch.stack(parts)
 
     def _adam(self) -> torch.optim.Adam:
         adam = torch.optim.Adam(
