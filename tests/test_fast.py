@@ -56,6 +56,23 @@ def network(config: FlowConfig, seed: int = 0) -> PDFlow:
     return model
 
 
+def test_equals_a_network_that_is_told_the_noise() -> None:
+    config = replace(
+        TINY, condition="graph", condition_layers=2, augment_flow="affine", noise_conditioning=True
+    )
+    model = network(config)
+    points, eps = patch(config)
+    inputs = [torch.from_numpy(array)[None] for array in (points, eps)]
+    results = []
+    for sigma in (0.0, 0.01, 0.1):
+        result = FastNetwork(model)(points, eps, sigma=sigma)
+        with torch.inference_mode():
+            expected = model.denoise_patches(*inputs, torch.tensor([sigma]))[0].numpy()
+        np.testing.assert_allclose(result, expected, atol=2e-5)
+        results.append(result)
+    assert np.abs(results[1] - results[2]).max() > 1e-3
+
+
 def patch(config: FlowConfig, points: int = POINTS) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(points)
     shape = (points, config.point_dims)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -69,6 +70,21 @@ def test_batches_give_what_threads_give(
     np.testing.assert_allclose(clean, expected, atol=2e-5)
     assert sum(done) == len(patches)
     assert max(done) <= size
+
+
+def test_every_patch_is_told_its_own_noise(patches: np.ndarray) -> None:
+    torch.manual_seed(0)
+    told = replace(CONFIG, filter="fbm", augment_flow="affine", noise_conditioning=True)
+    model = PDFlow(told).eval()
+    sigma = np.geomspace(0.001, 0.5, len(patches))
+    expected = denoise_patches(model, patches, 3, lambda done: None, sigma=sigma)
+    clean = np.full_like(patches, np.nan)
+    _run_in_batches(model, patches, clean, 3, lambda done: None, 2, sigma)
+    np.testing.assert_allclose(clean, expected, atol=2e-5)
+    other = denoise_patches(model, patches, 3, lambda done: None, sigma=sigma[::-1].copy())
+    moved = np.abs(other - expected).max(axis=(1, 2))
+    assert moved[3] == 0
+    assert np.delete(moved, 3).min() > 1e-6
 
 
 @pytest.mark.gpu

@@ -11,7 +11,8 @@ import torch
 import pdflow
 from pdflow.cloud import PointCloud
 from pdflow.errors import LossWarning, PdflowError
-from pdflow.model import PDFlow
+from pdflow.inference import denoise_patches
+from pdflow.model import FlowConfig, PDFlow
 from pdflow.outliers import find_outliers
 from pdflow.pipeline import Denoiser, denoise
 from pdflow.schedule import Plan
@@ -328,3 +329,25 @@ def test_balls_can_grow_patches(model: PDFlow) -> None:
     noisy = _sphere(2000)
     clean = denoise(noisy, model=model, radius=0.8)
     assert _off_sphere(clean) < 0.7 * _off_sphere(noisy)
+
+
+def test_a_network_can_be_told_the_estimated_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    config = FlowConfig(
+        edge_neighbours=(0,), augment_dims=5, hidden=8, filter="fbm", condition="graph",
+        condition_neighbours=8, condition_hidden=8, condition_features=8, augment_flow="affine",
+        patch_points=200, patch_radius=(4.0, 4.0), centred=True, noise_conditioning=True,
+    )  # fmt: skip
+    noisy = 10.0 * _sphere(1500, 0.03)
+    told: list[np.ndarray] = []
+
+    def listen(*args: Any, sigma: np.ndarray, **options: Any) -> np.ndarray:
+        told.append(sigma)
+        return denoise_patches(*args, sigma=sigma, **options)
+
+    monkeypatch.setattr("pdflow.pipeline.denoise_patches", listen)
+    run = Denoiser(PDFlow(config).eval(), iterations=1, parts=1, outliers="mark")
+    moved = run(PointCloud(noisy)).cloud.points
+    assert np.isfinite(moved).all()
+    radius = np.sqrt(4 * 200 / 1500)  # of a cap with that share of a unit sphere's surface
+    assert np.median(told[0]) == pytest.approx(4 * 0.03 / radius, rel=0.15)

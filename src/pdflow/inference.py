@@ -18,6 +18,7 @@ from pdflow.fast import FastNetwork, Spans
 from pdflow.geometry.frame import unit_sphere
 from pdflow.geometry.patches import Patches, PatchFrames, patch_frames
 from pdflow.model import PDFlow
+from pdflow.noise.estimate import estimate_noise
 
 GPU_BATCH = 256
 """Patches that go through the network together: larger batches are not faster any more."""
@@ -55,12 +56,23 @@ def network_frames(model: PDFlow, points: Points, patches: Patches) -> PatchFram
     )
 
 
+def told_noise(model: PDFlow, points: Points, frames: PatchFrames) -> NDArray[np.float64] | None:
+    """(P,): noise that is estimated in a cloud (M, 3), in the frame of each patch.
+
+    None for a network that is not told the noise.
+    """
+    if not model.config.noise_conditioning:
+        return None
+    return np.asarray(estimate_noise(points).sigma / frames.scale)
+
+
 def denoise_patches(
     model: PDFlow,
     patches: Points,
     seed: int | None,
     progress: Progress,
     *,
+    sigma: NDArray[np.float64] | None = None,
     threads: int | None = None,
     skip_constant_scales: bool = True,
 ) -> Points:
@@ -69,6 +81,7 @@ def denoise_patches(
     seed      None takes eps = 0; from a number, patch i draws its eps from `seed` and i alone,
               so the result does not depend on how patches are spread over threads or batches
     progress  is called with the number of patches done since the last call
+    sigma     (P,) noise in that frame, for a network that is told it (`told_noise`)
     threads   on a CPU; by default one for each core that this process may use
     skip_constant_scales  on a CPU: where the scales of an affine coupling all but stand still on
               the first patches, take their mean for the others (docs/speed.md says what it does)
@@ -76,15 +89,21 @@ def denoise_patches(
     clean = np.empty_like(patches)
     device = next(model.parameters()).device
     if device.type == "cpu":
-        _run_on_cpu(model, patches, clean, seed, progress, threads, skip_constant_scales)
+        _run_on_cpu(model, patches, clean, seed, progress, sigma, threads, skip_constant_scales)
     else:
         size = _batch_that_fits(device, patches.shape[1])
-        _run_in_batches(model, patches, clean, seed, progress, size)
+        _run_in_batches(model, patches, clean, seed, progress, size, sigma)
     return clean
 
 
 def _run_in_batches(
-    model: PDFlow, patches: Points, clean: Points, seed: int | None, progress: Progress, size: int
+    model: PDFlow,
+    patches: Points,
+    clean: Points,
+    seed: int | None,
+    progress: Progress,
+    size: int,
+    sigma: NDArray[np.float64] | None = None,
 ) -> None:
     """Fill `clean`, `size` patches at a time, on the model's device.
 
@@ -101,7 +120,10 @@ def _run_in_batches(
             if seed is not None:
                 draws = pool.map(partial(_eps, model, seed=seed), batch, count(start))
                 eps = _to_device(torch.stack(list(draws)), device)
-            result = model.denoise_patches(_to_device(batch, device), eps)
+            noise = None
+            if sigma is not None:
+                noise = _to_device(torch.from_numpy(sigma[part]).float(), device)
+            result = model.denoise_patches(_to_device(batch, device), eps, noise)
             running.append((part, *_from_device(result)))
             if len(running) > 1:
                 _store(*running.popleft(), clean, progress)
@@ -155,6 +177,7 @@ def _run_on_cpu(
     clean: Points,
     seed: int | None,
     progress: Progress,
+    sigma: NDArray[np.float64] | None,
     threads: int | None,
     skip_constant_scales: bool,
 ) -> None:
@@ -165,7 +188,7 @@ def _run_on_cpu(
     def run(network: FastNetwork, index: int, spans: Spans | None = None) -> None:
         points = np.ascontiguousarray(patches[index], np.float32)
         eps = _eps(model, torch.from_numpy(points), index, seed).numpy()
-        clean[index] = network(points, eps, spans)
+        clean[index] = network(points, eps, spans, None if sigma is None else sigma[index])
 
     with ThreadPoolExecutor(threads or _available_cores()) as pool:
         network, done = full, 0

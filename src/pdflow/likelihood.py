@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from itertools import repeat
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from pdflow.geometry.patches import cover
-from pdflow.inference import Progress, network_frames, scaled
+from pdflow.inference import Progress, network_frames, scaled, told_noise
 from pdflow.islands import FEWEST_POINTS, split_islands
 from pdflow.model import PDFlow
 
@@ -56,7 +57,8 @@ def likelihood_scores(
             apart[rows] = likelihood_scores(model, points[rows], share)
         return apart
     frames = network_frames(model, points, patches)
-    likelihoods = _likelihoods_of_all(model, frames.cut(points, patches.rows), progress)
+    sigma = told_noise(model, points, frames)
+    likelihoods = _likelihoods_of_all(model, frames.cut(points, patches.rows), sigma, progress)
     middle = np.median(likelihoods, axis=1, keepdims=True)
     spread = 1.4826 * np.median(np.abs(likelihoods - middle), axis=1, keepdims=True)
     scores = (likelihoods - middle) / np.maximum(spread, np.finfo(float).tiny)
@@ -66,16 +68,20 @@ def likelihood_scores(
 
 
 def _likelihoods_of_all(
-    model: PDFlow, patches: NDArray[np.float64], progress: Progress
+    model: PDFlow,
+    patches: NDArray[np.float64],
+    sigma: NDArray[np.float64] | None,
+    progress: Progress,
 ) -> NDArray[np.float64]:
     """(P, N): `point_likelihoods` of patches (P, N, 3), a few at a time."""
-    inputs = torch.from_numpy(patches).float()
     on_cpu = next(model.parameters()).device.type == "cpu"
-    batches = inputs.split(1 if on_cpu else BATCH)
+    size = 1 if on_cpu else BATCH
+    batches = torch.from_numpy(patches).float().split(size)
+    noises = repeat(None) if sigma is None else torch.from_numpy(sigma).float().split(size)
     likelihoods = np.empty(patches.shape[:2])
     done = 0
     with _one_thread_each() as threads, ThreadPoolExecutor(threads if on_cpu else 1) as pool:
-        for result in pool.map(partial(point_likelihoods, model), batches):
+        for result in pool.map(partial(point_likelihoods, model), batches, noises):
             likelihoods[done : done + len(result)] = result
             done += len(result)
             progress(len(result) / len(patches))
@@ -98,10 +104,16 @@ def _one_thread_each() -> Iterator[int]:
 
 
 @torch.inference_mode()
-def point_likelihoods(model: PDFlow, patches: torch.Tensor) -> NDArray[np.float64]:
-    """(B, N): each point's share of the ELBO at eps = 0, for patches (B, N, 3)."""
-    placed = patches.to(next(model.parameters()).device)
+def point_likelihoods(
+    model: PDFlow, patches: torch.Tensor, sigma: torch.Tensor | None = None
+) -> NDArray[np.float64]:
+    """(B, N): each point's share of the ELBO at eps = 0, for patches (B, N, 3).
+
+    sigma  (B,) noise of the patches, for a network that is told it
+    """
+    device = next(model.parameters()).device
+    placed, noise = patches.to(device), None if sigma is None else sigma.to(device)
     likelihoods: NDArray[np.float64] = (
-        model.log_prob_points(placed, model.graph(placed)).double().cpu().numpy()
+        model.log_prob_points(placed, model.graph(placed), sigma=noise).double().cpu().numpy()
     )
     return likelihoods

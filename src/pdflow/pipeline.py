@@ -25,7 +25,14 @@ from pdflow.geometry.neighbors import knn
 from pdflow.geometry.partition import interleave
 from pdflow.geometry.patches import cover
 from pdflow.geometry.stitch import blend, resample
-from pdflow.inference import Progress, best_device, denoise_patches, network_frames, scaled
+from pdflow.inference import (
+    Progress,
+    best_device,
+    denoise_patches,
+    network_frames,
+    scaled,
+    told_noise,
+)
 from pdflow.islands import FEWEST_POINTS, split_islands
 from pdflow.lateral import without_evening
 from pdflow.likelihood import find_unlikely
@@ -244,6 +251,7 @@ class Denoiser:
             frames.cut(points, patches.rows),
             self.seed,
             lambda done: advance(done / len(patches)),
+            sigma=told_noise(self.model, points, frames),
         )
         moved = frames.undo(clean)
         if self.mode == "points":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from copy import copy
 
@@ -16,7 +17,7 @@ from pdflow.flow.filters import FixedBinaryMask, LatentCodeConsistency, Learnabl
 from pdflow.kernels.dense import Dense
 from pdflow.kernels.graph_cpu import patch_graph
 from pdflow.kernels.tile import Array
-from pdflow.model import PDFlow
+from pdflow.model import LEAST_NOISE, PDFlow
 
 
 class FastNetwork:
@@ -28,6 +29,7 @@ class FastNetwork:
     def __init__(self, model: PDFlow) -> None:
         config = model.config
         self._neighbours = config.neighbours
+        self._told_radius = config.patch_radius[1] if config.noise_conditioning else None
         self._augment = FastAugmentation(model.augmentation) if model.augmentation else None
         blocks = [block for block in model.flow if isinstance(block, Chain)]
         outputs = [config.point_dims] + [config.channels] * (len(blocks) - 1)
@@ -42,15 +44,19 @@ class FastNetwork:
             layers[0] = layers[0][0][::-1], layers[0][1]
             self._mlp = Dense(layers)
 
-    def __call__(self, points: Array, eps: Array, spans: Spans | None = None) -> Array:
+    def __call__(
+        self, points: Array, eps: Array, spans: Spans | None = None, sigma: float | None = None
+    ) -> Array:
         """Clean points (N, 3) from noisy ones and eps (N, D_a).
 
         spans  takes up what the scales of affine couplings were
+        sigma  noise of the patch in its own frame, for a network that is told
         """
         graph = self._graph(points)
         x = points
         if self._augment is not None:
-            x = np.concatenate([points, self._augment(points, graph, eps)], axis=1)
+            seen = self._with_noise(points, sigma)
+            x = np.concatenate([points, self._augment(seen, graph, eps)], axis=1)
         for block in self._blocks:
             x = block.encode(x, graph, spans)
         x = self._filter(x)
@@ -81,6 +87,14 @@ class FastNetwork:
         graph = patch_graph(points, have)
         missing = self._neighbours - have
         return np.concatenate([graph, np.repeat(graph[:, :1], missing, 1)], 1) if missing else graph
+
+    def _with_noise(self, points: Array, sigma: float | None) -> Array:
+        """(N, D_p) or (N, D_p + 1), as the condition net of `PDFlow` sees it."""
+        if self._told_radius is None:
+            return points
+        assert sigma is not None
+        level = -math.log(max(sigma / self._told_radius, LEAST_NOISE))
+        return np.pad(points, ((0, 0), (0, 1)), constant_values=level)
 
     def _couplings(self) -> list[FastCoupling]:
         return [coupling for block in self._blocks for coupling in (block.first, block.second)]
