@@ -56,6 +56,11 @@ GOING_ON: dict[str, dict[str, dict[str, Any]]] = {
     "half of the batch iterated": {"data": {"iterate": 0.5}},
     "deformed patches": {"data": {"deform": 0.1}},
     "random scales": {"data": {"scales": (0.8, 1.2)}},
+    "overlapping patches must agree": {"loss": {"consistency": 0.001}},
+    "chamfer alone, deformed": {"loss": {"rec": 0.0}, "data": {"deform": 0.1}},
+    "chamfer alone, bent by 0.1": {"loss": {"rec": 0.0}, "data": {"deform": 0.1, "bend": 0.1}},
+    "chamfer alone, bent by 0.3": {"loss": {"rec": 0.0}, "data": {"deform": 0.1, "bend": 0.3}},
+    "matched by EMD, deformed": {"loss": {"matching": "auction"}, "data": {"deform": 0.1}},
     "batch 64": {"optim": {"batch": 64}},
 }
 FRESH: dict[str, dict[str, dict[str, Any]]] = {
@@ -68,6 +73,11 @@ FRESH: dict[str, dict[str, dict[str, Any]]] = {
     "EdgeUnits of 128 channels": {"model": {"condition_hidden": 128}},
     "eight EdgeUnits": {"model": {"condition_layers": 8}},
     "four EdgeUnits": {"model": {"condition_layers": 4}},
+    "no iterated outputs from the start": {"data": {"iterate": 0.0}},
+    "told the noise, no iterated outputs": {
+        "model": {"noise_conditioning": True},
+        "data": {"iterate": 0.0},
+    },
     "16 neighbours": {"model": {"condition_neighbours": 16}},
 }
 

@@ -46,6 +46,15 @@ def test_patches_can_be_cut_from_clean_clouds(pool: PatchPool) -> None:
     assert batch.noisy.norm(dim=2).amax() > 1.05
 
 
+def test_bending_keeps_seeds_and_moves_the_rim(pool: PatchPool) -> None:
+    straight, bent = (
+        pool.sample(4, (0.0, 0.0), generator=torch.Generator().manual_seed(0), bend=bend).clean
+        for bend in (0.0, 0.2)
+    )
+    assert torch.equal(straight[:, 0], bent[:, 0])
+    assert (straight - bent).abs().amax() > 1e-3
+
+
 def test_deformed_patches_are_no_longer_round(pool: PatchPool) -> None:
     batch = pool.sample(4, (0.0, 0.0), generator=torch.Generator().manual_seed(0), deform=0.2)
     radii = batch.clean.norm(dim=2)

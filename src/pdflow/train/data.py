@@ -88,6 +88,7 @@ class PatchPool:
         *,
         kinds: Sequence[str] = ("gaussian",),
         deform: float = 0.0,
+        bend: float = 0.0,
         cut: str = "noisy",
         overlap: bool = False,
     ) -> Batch:
@@ -99,6 +100,8 @@ class PatchPool:
         centred  whether the seed becomes the origin
         kinds    noises of `pdflow.noise.models`; every patch gets one of them
         deform   size of a random linear map that stretches and shears patches before the noise
+        bend     size of a random quadratic map that bends patches around their seed, which moves
+                 the rim of the surroundings by about this share of their radius
         cut      whether the points nearest to the seed are sought in the "noisy" surroundings,
                  as when denoising, or in the "clean" ones, as the authors did
         overlap  whether to cut a second patch from the same surroundings, around another centre
@@ -111,6 +114,8 @@ class PatchPool:
             shear = torch.randn(batch, 3, 3, generator=generator, device=device)
             rotation = rotation + deform * _product(rotation, shear)
         clean = _product(self.surroundings[picks], rotation)
+        if bend:
+            clean = _bent(clean, bend, generator)
         level = _uniform(levels, batch, device, generator)
         offsets, spread = draw_noise(kinds, (batch, clean.shape[1]), device, generator)
         noisy, sigma = clean + level[:, None, None] * offsets, level * spread
@@ -131,8 +136,18 @@ class PatchPool:
 
 
 def _product(rows: Tensor, matrices: Tensor) -> Tensor:
-    """rows (B, N, 3) times matrices (B, 3, 3), in float32 whatever products are rounded to."""
+    """rows (B, N, C) times matrices (B, C, 3), in float32 whatever products are rounded to."""
     return (rows[..., None] * matrices[:, None]).sum(-2)
+
+
+def _bent(clean: Tensor, size: float, generator: torch.Generator | None) -> Tensor:
+    """clean (B, N, 3) plus random quadratic forms of the offsets from the seeds, its first rows."""
+    offsets = clean - clean[:, :1]
+    radius = offsets.square().sum(-1).amax(1).sqrt()[:, None, None]
+    x, y, z = (offsets / radius).unbind(-1)
+    squares = torch.stack([x * x, y * y, z * z, x * y, y * z, z * x], -1)
+    forms = torch.randn(len(clean), 6, 3, generator=generator, device=clean.device)
+    return clean + size * radius * _product(squares, forms)
 
 
 def _uniform(

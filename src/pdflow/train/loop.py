@@ -189,6 +189,7 @@ class Trainer:
             data.scales,
             kinds=data.noise,
             deform=data.deform,
+            bend=data.bend,
             cut=data.cut,
             overlap=self.recipe.loss.consistency > 0,
             radius=low if low == high else None,

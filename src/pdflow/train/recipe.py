@@ -31,6 +31,7 @@ class DataConfig:
     noise        kinds of `pdflow.noise.models`; every patch gets one of them
     scales       smallest and largest random scale
     deform       size of a random linear map that stretches and shears patches; 0 makes none
+    bend         size of a random quadratic map that bends them; 0 makes none
     cut          from what patches are cut: "noisy" clouds, or "clean" ones as the authors did
     seeds        surroundings cut from every cloud
     resolutions  points that meshes are sampled with: a cloud each
@@ -42,6 +43,7 @@ class DataConfig:
     noise: tuple[str, ...] = ("gaussian",)
     scales: tuple[float, float] = (0.8, 1.2)
     deform: float = 0.0
+    bend: float = 0.0
     cut: str = "noisy"
     seeds: int = 1024
     resolutions: tuple[int, ...] = (10_000, 30_000, 50_000)
