@@ -18,7 +18,6 @@ from pdflow.fast import FastNetwork, Spans
 from pdflow.geometry.frame import unit_sphere
 from pdflow.geometry.patches import Patches, PatchFrames, patch_frames
 from pdflow.model import PDFlow
-from pdflow.noise.estimate import estimate_noise
 
 GPU_BATCH = 256
 """Patches that go through the network together: larger batches are not faster any more."""
@@ -56,14 +55,9 @@ def network_frames(model: PDFlow, points: Points, patches: Patches) -> PatchFram
     )
 
 
-def told_noise(model: PDFlow, points: Points, frames: PatchFrames) -> NDArray[np.float64] | None:
-    """(P,): noise that is estimated in a cloud (M, 3), in the frame of each patch.
-
-    None for a network that is not told the noise.
-    """
-    if not model.config.noise_conditioning:
-        return None
-    return np.asarray(estimate_noise(points).sigma / frames.scale)
+def told_noise(model: PDFlow, sigma: float, frames: PatchFrames) -> NDArray[np.float64] | None:
+    """(P,): the noise of a cloud in the frame of each patch; None where the network is not told."""
+    return np.asarray(sigma / frames.scale) if model.config.noise_conditioning else None
 
 
 def denoise_patches(

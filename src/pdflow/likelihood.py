@@ -16,6 +16,7 @@ from pdflow.geometry.patches import cover
 from pdflow.inference import Progress, network_frames, scaled, told_noise
 from pdflow.islands import FEWEST_POINTS, split_islands
 from pdflow.model import PDFlow
+from pdflow.noise.estimate import estimate_noise
 
 OVERLAP = 1.5
 """Patches that a point is in, on average: one look is nearly as good as several."""
@@ -57,7 +58,8 @@ def likelihood_scores(
             apart[rows] = likelihood_scores(model, points[rows], share)
         return apart
     frames = network_frames(model, points, patches)
-    sigma = told_noise(model, points, frames)
+    noise = estimate_noise(points).sigma if model.config.noise_conditioning else 0.0
+    sigma = told_noise(model, noise, frames)
     likelihoods = _likelihoods_of_all(model, frames.cut(points, patches.rows), sigma, progress)
     middle = np.median(likelihoods, axis=1, keepdims=True)
     spread = 1.4826 * np.median(np.abs(likelihoods - middle), axis=1, keepdims=True)

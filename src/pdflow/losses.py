@@ -129,12 +129,14 @@ def joint_loss(
     config: LossConfig,
     *,
     sigma: Tensor | None = None,
+    told: Tensor | None = None,
     overlap: Overlap | None = None,
     generator: torch.Generator | None = None,
 ) -> LossTerms:
     """Eq. (17) for noisy and clean patches (B, N, 3) whose rows correspond.
 
-    sigma    (B,) noise of each patch, needed where `config.floor` is set or the network is told it
+    sigma    (B,) noise of each patch, needed where `config.floor` is set
+    told     (B,) what a network that is told the noise hears of it
     overlap  a second patch for each, needed where `config.consistency` is set
 
     The clean branch of LCC builds its own graph, and draws its own eps unless it is shared. It
@@ -146,12 +148,12 @@ def joint_loss(
     )
     graph = model.graph(noisy)
     eps = model.sample_eps(noisy, generator)
-    augmented, log_q = on_noisy("augment", noisy, graph, eps, sigma)
+    augmented, log_q = on_noisy("augment", noisy, graph, eps, told)
     clean_code = None
     if model.filter.needs_clean_code and config.denoise:
         with Beside(clean, eps) as clean_branch:
             clean_eps = eps if config.shared_eps else model.sample_eps(clean, generator)
-            clean_code = on_clean("encode", clean, model.graph(clean), clean_eps, sigma).code
+            clean_code = on_clean("encode", clean, model.graph(clean), clean_eps, told).code
     encoding = on_noisy("encode_augmented", augmented, log_q, graph)
     filtered = model.filter(encoding.code)
     prediction = on_code("decode", filtered, graph)
@@ -165,9 +167,9 @@ def joint_loss(
     if config.consistency:
         if overlap is None:
             raise ValueError("A consistency loss needs overlapping patches.")
-        second_sigma = None if sigma is None else sigma / overlap.scale
+        second_told = None if told is None else told / overlap.scale
         second_eps = model.sample_eps(overlap.noisy, generator)
-        second = on_overlap[0]("denoise_patches", overlap.noisy, second_eps, second_sigma)
+        second = on_overlap[0]("denoise_patches", overlap.noisy, second_eps, second_told)
         sq_disagreement = overlap.sq_disagreement(prediction, second)
         consistency = _per_patch(sq_disagreement, overlap.noisy, sigma, config).mean()
     if clean_code is not None:

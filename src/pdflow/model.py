@@ -25,6 +25,9 @@ PERMUTATIONS = ("inv1x1", "inv1x1-identity", "random", "reverse")
 DECODERS = ("inverse", "mlp")
 LEAST_NOISE = 1e-3
 """Noise, in patch radii, below which a network that is told the noise sees no difference."""
+
+LEFT_BY_A_PASS = 0.3
+"""Share of the noise that a network is told is left when its own output comes in again."""
 _POSITIVE = (
     "hidden",
     "condition_neighbours",

@@ -36,7 +36,7 @@ from pdflow.inference import (
 from pdflow.islands import FEWEST_POINTS, split_islands
 from pdflow.lateral import without_evening
 from pdflow.likelihood import find_unlikely
-from pdflow.model import PDFlow
+from pdflow.model import LEFT_BY_A_PASS, PDFlow
 from pdflow.noise.estimate import NoiseEstimate, estimate_noise
 from pdflow.outliers import find_outliers, within_noise
 from pdflow.results import Denoised, Report, with_columns, without_row_metadata
@@ -202,7 +202,8 @@ class Denoiser:
         while done < passes:
             split = parts if done == 0 else 1
             scale = 1 / (split * passes)
-            points = self._one_pass(points, most, split, scaled(advance, scale))
+            left = before.sigma * LEFT_BY_A_PASS**done
+            points = self._one_pass(points, left, most, split, scaled(advance, scale))
             done += 1
             after = estimate_noise(points)
             if self.iterations == "auto" and after.sigma <= GONE * before.sigma:
@@ -213,25 +214,30 @@ class Denoiser:
             points = points[farthest_point_sampling(points, count)]
         return Passes(points, before, after, done, parts)
 
-    def _one_pass(self, points: Points, count: int, parts: int, advance: Progress) -> Points:
-        """All parts of a cloud through the network once; `count` points where resampled."""
+    def _one_pass(
+        self, points: Points, sigma: float, count: int, parts: int, advance: Progress
+    ) -> Points:
+        """All parts of a cloud through the network once; `count` points where resampled.
+
+        sigma  the noise of the cloud, for networks that are told it
+        """
         if parts == 1:
-            return self._denoise_part(points, count, advance)
+            return self._denoise_part(points, sigma, count, advance)
         pieces = interleave(points, parts)
         if self.mode == "resample":
             shares = np.diff(np.linspace(0, count, parts + 1).round().astype(int))
             return np.concatenate(
                 [
-                    self._denoise_part(points[rows], share, advance)
+                    self._denoise_part(points[rows], sigma, share, advance)
                     for rows, share in zip(pieces, shares, strict=True)
                 ]
             )
         moved = np.empty_like(points)
         for rows in pieces:
-            moved[rows] = self._denoise_part(points[rows], len(rows), advance)
+            moved[rows] = self._denoise_part(points[rows], sigma, len(rows), advance)
         return moved
 
-    def _denoise_part(self, points: Points, count: int, advance: Progress) -> Points:
+    def _denoise_part(self, points: Points, sigma: float, count: int, advance: Progress) -> Points:
         """Normalise, patch, flow, filter, inverse, stitch, restore."""
         config = self.model.config
         # New points are made of the places that patches give to the old ones.
@@ -244,14 +250,14 @@ class Denoiser:
         if self.radius is None:
             islands = split_islands(patches, len(points))
             if len(islands) > 1:
-                return self._denoise_apart(points, islands, count, advance)
+                return self._denoise_apart(points, sigma, islands, count, advance)
         frames = network_frames(self.model, points, patches)
         clean = denoise_patches(
             self.model,
             frames.cut(points, patches.rows),
             self.seed,
             lambda done: advance(done / len(patches)),
-            sigma=told_noise(self.model, points, frames),
+            sigma=told_noise(self.model, sigma, frames),
         )
         moved = frames.undo(clean)
         if self.mode == "points":
@@ -259,7 +265,12 @@ class Denoiser:
         return resample(points, patches, moved, count, BLEND_SHARPNESS)
 
     def _denoise_apart(
-        self, points: Points, islands: list[NDArray[np.int64]], count: int, advance: Progress
+        self,
+        points: Points,
+        sigma: float,
+        islands: list[NDArray[np.int64]],
+        count: int,
+        advance: Progress,
     ) -> Points:
         """Each island as a cloud of its own; few points that are left over stay where they are."""
         ends = np.cumsum([0, *map(len, islands)]) * count / len(points)
@@ -267,7 +278,7 @@ class Denoiser:
         for rows, share in zip(islands, np.diff(ends.round().astype(int)), strict=True):
             own = scaled(advance, len(rows) / len(points))
             if len(rows) >= FEWEST_POINTS:
-                pieces.append(self._denoise_part(points[rows], share, own))
+                pieces.append(self._denoise_part(points[rows], sigma, share, own))
             else:
                 pieces.append(points[rows])
                 own(1.0)

@@ -89,7 +89,7 @@ def test_outputs_that_are_not_finite_are_not_trained_on(
     trainer = Trainer(tiny(iterate=0.5), pool, "cpu")
     trainer.rate.fill_(1e-3)
     broken = torch.full((4, pool.patch_points, 3), float("nan"))
-    monkeypatch.setattr(trainer.model, "denoise_patches", lambda noisy: broken)
+    monkeypatch.setattr(trainer.model, "denoise_patches", lambda noisy, sigma: broken)
     trainer.step()
     assert int(trainer.skipped) == 0
     assert torch.isfinite(trainer.sums).all()
@@ -137,6 +137,27 @@ def test_overlapping_patches_come_to_agree(tiny: MakeRecipe, pool: PatchPool) ->
         return float(batch.overlap.sq_disagreement(first, second).mean())
 
     assert disagreement(5 / pool.patch_points) < 0.6 * disagreement(0.0)
+
+
+def test_own_outputs_are_said_to_hold_less_noise(
+    tiny: MakeRecipe, pool: PatchPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = tiny(1)
+    recipe = replace(
+        recipe,
+        model=replace(recipe.model, noise_conditioning=True),
+        data=replace(recipe.data, levels=(0.05, 0.05), iterate=0.5),
+    )
+    trainer = Trainer(recipe, pool, "cpu")
+    heard: list[torch.Tensor] = []
+    monkeypatch.setattr(
+        "pdflow.train.loop.joint_loss",
+        lambda *args, **given: heard.append(given["told"]) or joint_loss(*args, **given),
+    )
+    trainer.fit()
+    (told,) = heard
+    half = len(told) // 2
+    assert torch.allclose(told[:half], 0.3 * told[half:].mean(), rtol=0.2)
 
 
 def test_norms_are_initialised_before_the_first_step(tiny: MakeRecipe, pool: PatchPool) -> None:

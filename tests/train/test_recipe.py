@@ -28,7 +28,6 @@ def test_every_shipped_recipe_loads() -> None:
         ("[data]\ncut = 'square'", "choose one of noisy, clean"),
         ("[data]\nresolutions = []", "a noise, a resolution and seeds"),
         ("[data]\niterate = 2", "a share from 0 to 1"),
-        ("[data]\niterate = 0.5\n[model]\nnoise_conditioning = true", "set .data. iterate = 0"),
         ("[data]\nlevels = 0.1", r"\[data\] levels is 0.1"),
         ("[data]\nlevels = ['a', 'b']", r"\[data\] levels is"),
     ],

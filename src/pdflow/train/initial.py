@@ -27,17 +27,21 @@ def start_from(model: PDFlow, name_or_path: str | Path) -> str:
     """Give `model` the weights of a file or shipped model; the SHA-256 of that file.
 
     The filter may differ: a mask goes on as a learnable mask close to it, or as the diagonal W
-    of LCC. A fixed mask stays as the recipe says. All else must be the same by name and shape.
+    of LCC. A fixed mask stays as the recipe says. A network that was not told the noise goes on
+    as one that is, and does not heed it at first. All else must be the same by name and shape.
     """
     path = find_model(name_or_path)
     source = load_model(path)
     theirs, ours = _without_filter(source), _without_filter(model)
+    if model.config.noise_conditioning and not source.config.noise_conditioning:
+        theirs = _with_a_deaf_channel(theirs, model.config.point_dims)
     for name in sorted(theirs.keys() | ours.keys()):
         here, there = (str(tuple(t[name].shape)) if name in t else "none" for t in (ours, theirs))
         if here != there:
             raise PdflowError(
                 f"{path}: tensor {name} is {there} there and {here} in the recipe's network: "
-                "start from weights of a network that differs in the filter at most."
+                "start from weights of a network that differs in the filter and in "
+                "noise_conditioning at most."
             )
     model.load_state_dict(theirs, strict=False)
     if not isinstance(model.filter, FixedBinaryMask):
@@ -47,6 +51,28 @@ def start_from(model: PDFlow, name_or_path: str | Path) -> str:
 
 def _without_filter(model: PDFlow) -> dict[str, Tensor]:
     return {k: v for k, v in model.state_dict().items() if not k.startswith("filter.")}
+
+
+def _with_a_deaf_channel(tensors: dict[str, Tensor], place: int) -> dict[str, Tensor]:
+    """Weights of a graph condition net that has one more input channel, weighted by zero.
+
+    place  the channel's number: the noise comes after the point's coordinates
+    """
+    wider = dict(tensors)
+    units, last = "augmentation.condition.units.", "augmentation.condition.last.weight"
+    for name, weight in tensors.items():
+        if name.startswith(units) and name.endswith("first.weight"):
+            parts = [_insert_zeros(part, 1, place) for part in weight.chunk(3, dim=1)]
+            wider[name] = torch.cat(parts, dim=1)
+        elif name == last:
+            wider[name] = _insert_zeros(weight, 1, place)
+    return wider
+
+
+def _insert_zeros(weight: Tensor, dim: int, place: int) -> Tensor:
+    before, after = weight.split([place, weight.shape[dim] - place], dim)
+    zeros = torch.zeros_like(weight.narrow(dim, 0, 1))
+    return torch.cat([before, zeros, after], dim)
 
 
 def _take_over(target: Filter, source: Filter, path: Path) -> None:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from pdflow.errors import PdflowError
 from pdflow.losses import joint_loss
-from pdflow.model import PDFlow
+from pdflow.model import LEFT_BY_A_PASS, PDFlow
 from pdflow.train.capture import Clock, captured
 from pdflow.train.data import Batch, PatchPool
 from pdflow.train.distributed import DividedPDFlow, Workers
@@ -198,20 +198,32 @@ class Trainer:
 
     def _loss(self, batch: Batch) -> Tensor:
         """The loss and its parts, in the order of TERMS."""
-        noisy, overlap = batch.noisy, batch.overlap
+        noisy, overlap, told = batch.noisy, batch.overlap, self._told(batch.sigma)
         again = self.workers.own_rows(int(self.recipe.data.iterate * self.recipe.optim.batch))
         if again:
             with torch.no_grad():
-                passed = self.model.denoise_patches(noisy[:again])
+                passed = self.model.denoise_patches(noisy[:again], sigma=told[:again])
             # Neighbours are sought among these points: they must be finite, whatever was made.
             passed = torch.where(torch.isfinite(passed), passed, noisy[:again])
             noisy = torch.cat([passed, noisy[again:]])
+            told = torch.cat([LEFT_BY_A_PASS * told[:again], told[again:]])
             overlap = overlap and overlap.from_patch(again)
         loss = joint_loss(
-            self.model, noisy, batch.clean, self.recipe.loss, sigma=batch.sigma, overlap=overlap
+            self.model,
+            noisy,
+            batch.clean,
+            self.recipe.loss,
+            sigma=batch.sigma,
+            told=told,
+            overlap=overlap,
         )
         parts = (loss.total, loss.rec, loss.prior, loss.denoise, loss.chamfer, loss.consistency)
         return torch.stack(parts)
+
+    def _told(self, sigma: Tensor) -> Tensor:
+        """(B,): the noise as it might be estimated, for a network that is told it."""
+        spread = self.recipe.data.told_spread
+        return sigma * torch.exp(spread * torch.randn_like(sigma)) if spread else sigma
 
     def _adam(self) -> torch.optim.Adam:
         adam = torch.optim.Adam(
