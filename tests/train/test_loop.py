@@ -152,12 +152,14 @@ def test_own_outputs_are_said_to_hold_less_noise(
     heard: list[torch.Tensor] = []
     monkeypatch.setattr(
         "pdflow.train.loop.joint_loss",
-        lambda *args, **given: heard.append(given["told"]) or joint_loss(*args, **given),
+        lambda *args, **given: (
+            heard.append(given["told"] / given["sigma"]) or joint_loss(*args, **given)
+        ),
     )
     trainer.fit()
-    (told,) = heard
-    half = len(told) // 2
-    assert torch.allclose(told[:half], 0.3 * told[half:].mean(), rtol=0.2)
+    first, second = heard[0].chunk(2)
+    assert torch.allclose(first, torch.tensor(0.3))
+    assert torch.allclose(second, torch.tensor(1.0))
 
 
 def test_norms_are_initialised_before_the_first_step(tiny: MakeRecipe, pool: PatchPool) -> None:
