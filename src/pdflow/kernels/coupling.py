@@ -52,7 +52,7 @@ def couple(
         shape = Shape(x.shape[-1], kept, len(layers[0][0]), inverse, flip_in, flip_out)
         arguments = (
             x.contiguous(),
-            None if total is None else total.contiguous(),
+            None if total is None or shape.groups == 1 else total.contiguous(),
             None if features is None else features.contiguous(),
         )
         tensors = [tensor.contiguous() for layer in layers for tensor in layer]
