@@ -13,6 +13,7 @@ CHUNK_EDGES = 8192
 
 _FUSED_WIDTHS = (32, 64, 128)
 _FUSED_NEIGHBOURS = 64
+_FUSED_POINTS = 2**15
 
 
 def edge_pool(
@@ -123,7 +124,9 @@ def edge_max_torch(
 
 
 def _fused(x: Tensor, neighbours: Tensor, width: int) -> bool:
-    return runs_triton(x) and width in _FUSED_WIDTHS and neighbours.shape[-1] <= _FUSED_NEIGHBOURS
+    _, points, k = neighbours.shape
+    fits = width in _FUSED_WIDTHS and k <= _FUSED_NEIGHBOURS and points <= _FUSED_POINTS
+    return fits and runs_triton(x)
 
 
 def _rows_together(neighbours: Tensor) -> Tensor:

@@ -4,8 +4,55 @@
 from __future__ import annotations
 
 import torch
+import triton
+from torch import Tensor
 
 from pdflow.kernels import edge_split_triton, edge_triton
+
+
+def _forward(
+    centre: Tensor,
+    neighbour: Tensor,
+    neighbours: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    precision: str,
+    with_choice: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`edge_triton.forward`, on Hopper by kernels of its own."""
+    features = centre, neighbour, neighbours, weight, bias
+    if not _runs_hopper(centre, precision):
+        return edge_triton.forward(*features, precision, with_choice)
+    from pdflow.kernels import edge_hopper
+
+    return edge_hopper.forward(*features, with_choice)
+
+
+def _backward(
+    centre: Tensor,
+    neighbour: Tensor,
+    neighbours: Tensor,
+    weight: Tensor,
+    choice: Tensor,
+    active: Tensor,
+    dout: Tensor,
+    precision: str,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """`edge_triton.backward`, on Hopper by kernels of its own."""
+    features = centre, neighbour, neighbours, weight, choice, active, dout.contiguous()
+    if not _runs_hopper(centre, precision):
+        return edge_triton.backward(*features, precision)
+    from pdflow.kernels import edge_hopper
+
+    return edge_hopper.backward(*features)
+
+
+def _runs_hopper(centre: Tensor, precision: str) -> bool:
+    """Whether `edge_hopper` can work on features; it is written for Triton from 3.6 on."""
+    if precision != "bf16" or centre.shape[-1] != 64 or not centre.is_cuda:
+        return False
+    version = tuple(int(part) for part in triton.__version__.split(".")[:2])
+    return version >= (3, 6) and torch.cuda.get_device_capability(centre.device)[0] == 9
 
 
 class EdgeMax(torch.autograd.Function):
@@ -14,7 +61,7 @@ class EdgeMax(torch.autograd.Function):
     @staticmethod
     def forward(ctx, centre, neighbour, neighbours, weight, bias, precision):
         """(G, B, N, H) in the type of centre; arguments are contiguous."""
-        out, choice, active = edge_triton.forward(
+        out, choice, active = _forward(
             centre, neighbour, neighbours, weight, bias, precision, any(ctx.needs_input_grad)
         )
         ctx.save_for_backward(centre, neighbour, neighbours, weight, choice, active)
@@ -25,8 +72,8 @@ class EdgeMax(torch.autograd.Function):
     def backward(ctx, dout):
         """Gradients of centre, neighbour, weight and bias."""
         centre, neighbour, neighbours, weight, choice, active = ctx.saved_tensors
-        dcentre, dneighbour, dweight, dbias = edge_triton.backward(
-            centre, neighbour, neighbours, weight, choice, active, dout.contiguous(), ctx.precision
+        dcentre, dneighbour, dweight, dbias = _backward(
+            centre, neighbour, neighbours, weight, choice, active, dout, ctx.precision
         )
         return dcentre, dneighbour.to(dcentre.dtype), None, dweight, dbias, None
 
@@ -38,7 +85,7 @@ class EdgePool(torch.autograd.Function):
     def forward(ctx, x, neighbours, w1, b1, w2, b2, inputs, precision):
         """(G, B, N, H); arguments are contiguous."""
         centre, neighbour = edge_split_triton.forward(x, inputs, w1, b1, precision)
-        out, choice, active = edge_triton.forward(
+        out, choice, active = _forward(
             centre, neighbour, neighbours, w2, b2, precision, any(ctx.needs_input_grad)
         )
         ctx.save_for_backward(x, w1, centre, neighbour, neighbours, w2, choice, active)
@@ -50,8 +97,8 @@ class EdgePool(torch.autograd.Function):
         """Gradients of x and of both layers."""
         inputs, precision = ctx.options
         x, w1, centre, neighbour, neighbours, w2, choice, active = ctx.saved_tensors
-        dcentre, dneighbour, dw2, db2 = edge_triton.backward(
-            centre, neighbour, neighbours, w2, choice, active, dout.contiguous(), precision
+        dcentre, dneighbour, dw2, db2 = _backward(
+            centre, neighbour, neighbours, w2, choice, active, dout, precision
         )
         dx, dw1, db1 = edge_split_triton.backward(x, inputs, w1, dcentre, dneighbour, precision)
         return dx, None, dw1, db1, dw2, db2, None, None

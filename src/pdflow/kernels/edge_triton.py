@@ -180,25 +180,28 @@ def edge_list_kernel(
 ):  # fmt: skip
     """The active edges of TILE nodes, as (K, TILE) numbers: the first of all nodes, the second, ...
 
-    A number is target * 256 + k, or NO_EDGE for nodes without so many; `lengths` is how many steps
-    have any edge.
+    A number is target * 2^16 + k, with k (or NO_EDGE, for nodes without so many) as the bits of a
+    bf16 number, ready to be compared; `lengths` is how many steps have any edge.
     """
     tile = tl.program_id(0)
     patch = tl.program_id(1)
     patches = tl.program_id(2) * tl.num_programs(1) + patch
-    row = tl.arange(0, TILE)[:, None]
+    row = tl.arange(0, TILE)
     node = tile * TILE + row
-    k = tl.arange(0, K)[None, :]
-    active = tl.load(active_ptr + patches.to(tl.int64) * points + node, mask=node < points, other=0)
-    is_active = ((active >> k) & 1).to(tl.int32)
-    upto = tl.cumsum(is_active, 1)
-    length = tl.sum(is_active, 1)
-    step = tl.where(is_active != 0, upto - 1, length[:, None] + k - upto)
+    rest = tl.load(active_ptr + patches.to(tl.int64) * points + node, mask=node < points, other=0)
     graph = graph_ptr + patch.to(tl.int64) * graph_patch_stride + node * graph_node_stride
-    target = tl.load(graph + k, mask=is_active != 0, other=0).to(tl.int32)
-    edge = tl.where(is_active != 0, target * 256 + k, NO_EDGE)
     at = (patches * tl.num_programs(0) + tile).to(tl.int64)
-    tl.store(list_ptr + at * K * TILE + step * TILE + row, edge)
+    length = tl.zeros((TILE,), tl.int32)
+    for step in tl.static_range(K):
+        is_edge = rest != 0
+        length += is_edge.to(tl.int32)
+        lowest = rest & -rest
+        rest = rest ^ lowest
+        # The exponent of a power of two is the number of its bit.
+        k = ((lowest.to(tl.float32).to(tl.int32, bitcast=True) >> 23) & 255) - 127
+        target = tl.load(graph + k, mask=is_edge, other=0).to(tl.int32)
+        number = tl.where(is_edge, k, NO_EDGE).to(tl.float32).to(tl.int32, bitcast=True) >> 16
+        tl.store(list_ptr + (at * K + step) * TILE + row, (target << 16) | number)
     tl.store(lengths_ptr + at, tl.max(length, 0))
 
 
@@ -236,8 +239,8 @@ def edge_backward_kernel(
         for step in tl.range(0, tl.load(lengths_ptr + at), num_stages=STAGES):
             edge = next_edge
             next_edge = tl.load(edges + tl.minimum(step + 1, K - 1) * TILE)
-            k = edge & 255
-            there = base + (edge >> 8)[:, None] * H + column[None, :]
+            k = (edge << 16).to(tl.float32, bitcast=True)
+            there = base + (edge >> 16)[:, None] * H + column[None, :]
             hidden = _hidden(centre, tl.load(neighbour_ptr + there), DOT, NATIVE)
             dproduct = _where_chosen(choice_operand, k.to(DOT)[:, None], dout, DOT, NATIVE)
             dweight = tl.dot(tl.trans(dproduct), hidden, dweight, input_precision=INPUT_PRECISION)
@@ -310,26 +313,37 @@ def backward(
     """
     groups, batch, points, width = centre.shape
     launch = launch or default_launch("backward", width, precision)
-    tiles = triton.cdiv(points, launch.tile)
-    k = triton.next_power_of_2(neighbours.shape[-1])
-    edges = active.new_empty((groups, batch, tiles, k, launch.tile), dtype=torch.int32)
-    lengths = active.new_empty((groups, batch, tiles), dtype=torch.int32)
-    edge_list_kernel[tiles, batch, groups](
-        neighbours, active, edges, lengths, neighbours.stride(0), neighbours.stride(1), points,
-        K=k, TILE=launch.tile,
-    )  # fmt: skip
+    edges, lengths = list_edges(neighbours, active, launch.tile)
     programs = max(1, launch.waves * multiprocessors(centre.device) // groups)
-    programs = min(batch * tiles, programs)
+    programs = min(batch * triton.cdiv(points, launch.tile), programs)
     dcentre = torch.empty_like(centre)
     dneighbour = torch.zeros_like(neighbour, dtype=torch.float32)
     sums = weight.new_empty((programs, groups * (width + 1) * width), dtype=torch.float32)
     edge_backward_kernel[programs, groups](
         centre, neighbour, weight, choice, dout, edges, lengths, dcentre, dneighbour, sums,
-        batch, points, K=k, H=width, NATIVE=centre.is_cuda, **arithmetic(precision),
-        **launch.options(),
+        batch, points, K=edges.shape[-2], H=width, NATIVE=centre.is_cuda,
+        **arithmetic(precision), **launch.options(),
     )  # fmt: skip
     dweight, dbias = sum_partials(sums).split([weight.numel(), groups * width])
     return dcentre, dneighbour, dweight.view_as(weight), dbias.view(groups, width)
+
+
+def list_edges(neighbours: Tensor, active: Tensor, tile: int) -> tuple[Tensor, Tensor]:
+    """Launch the kernel that lists active edges.
+
+    returns  edges (G, B, tiles, steps, tile), an even number of steps, and how many of the steps
+             have any edge (G, B, tiles)
+    """
+    groups, batch, points = active.shape
+    tiles = triton.cdiv(points, tile)
+    k = max(2, triton.next_power_of_2(neighbours.shape[-1]))
+    edges = active.new_empty((groups, batch, tiles, k, tile), dtype=torch.int32)
+    lengths = active.new_empty((groups, batch, tiles), dtype=torch.int32)
+    edge_list_kernel[tiles, batch, groups](
+        neighbours, active, edges, lengths, neighbours.stride(0), neighbours.stride(1), points,
+        K=k, TILE=tile, num_warps=2,
+    )  # fmt: skip
+    return edges, lengths
 
 
 def empty_results(

@@ -1,0 +1,341 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
+"""EdgeUnit core on Hopper GPUs: `edge_triton` for bf16 and H = 64, with registers laid out by hand.
+
+Left to itself, Triton reads rows in one layout, multiplies in another and adds up in a third, so
+that each step along the edges sends them through shared memory several times. Here a thread
+reads eight neighbouring channels, and these are what the matrix units expect of it if the
+channels of a product are counted in another order (`_mixed`). Only the weights are stored in that
+order; nothing else has to move, and a step needs no barrier.
+
+The backward pass is two kernels, for the features and for the weights: one would have to wait for
+its own atomics at every step. dneighbour is summed in bf16, which halves what the atomics move.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+from torch import Tensor
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia import hopper
+
+from pdflow.kernels.edge_triton import empty_results, list_edges
+from pdflow.kernels.launch_triton import multiprocessors, sum_partials
+
+WIDTH = 64
+NODES = 64
+WARPS = 4
+FEATURE_PROGRAMS, FEATURE_REGISTERS = 3, 168
+WEIGHT_PROGRAMS = 2
+
+H = gl.constexpr(WIDTH)
+TILE = gl.constexpr(NODES)
+CLOSED = gl.constexpr(255)
+NO_EDGE_BITS = gl.constexpr(0x437E)  # of NO_EDGE, 254, in bf16
+
+_threads_meet = gl.barrier if hasattr(gl, "barrier") else gl.thread_barrier
+
+# Products of 64 x 64, sixteen rows to a warp.
+PRODUCT = gl.constexpr(gl.NVMMADistributedLayout([3, 0], [4, 1], [16, 64, 16]))
+LEFT = gl.constexpr(gl.DotOperandLayout(0, PRODUCT, 2))
+# The rows of a product: a thread has two, and in each of them twice eight neighbouring channels.
+ROWS = gl.constexpr(
+    gl.DistributedLinearLayout(
+        reg_bases=[[0, 1], [0, 2], [0, 4], [0, 32], [8, 0]],
+        lane_bases=[[0, 8], [0, 16], [1, 0], [2, 0], [4, 0]],
+        warp_bases=[[16, 0], [32, 0]],
+        block_bases=[],
+        shape=[64, 64],
+    )
+)
+# Whole rows side by side, for what goes to shared memory.
+LINES = gl.constexpr(gl.BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0]))
+SHARED = gl.constexpr(gl.NVMMASharedLayout(128, 16, 2))
+EXCHANGE = gl.constexpr(gl.SwizzledSharedLayout(8, 1, 8, [1, 0]))
+
+
+@gluon.jit
+def _mixed(column):
+    """The channel that stands at a column of a product."""
+    thread = (column // 2) % 4
+    pair = (column // 8) % 4
+    return column // 32 * 32 + thread * 8 + pair * 2 + column % 2
+
+
+@gluon.jit
+def _exchange_orders(x):
+    """Channels in their order to those of `_mixed`, or back; nothing moves."""
+    return x.reshape([TILE, 2, 4, 4, 2]).permute([0, 1, 3, 2, 4]).reshape([TILE, H])
+
+
+@gluon.jit
+def _left(x):
+    """What lies in ROWS as the left side of a product."""
+    return gl.convert_layout(_exchange_orders(x), LEFT)
+
+
+@gluon.jit
+def _rows(product):
+    """A product in ROWS."""
+    return gl.convert_layout(_exchange_orders(product), ROWS)
+
+
+@gluon.jit
+def _shared_weight(weight_ptr, TRANSPOSED: gl.constexpr):
+    """(H, H) weights in shared memory, mixed both ways."""
+    row = _mixed(gl.arange(0, H, gl.SliceLayout(1, LINES)))[:, None]
+    column = _mixed(gl.arange(0, H, gl.SliceLayout(0, LINES)))[None, :]
+    at = column * H + row if TRANSPOSED else row * H + column
+    weight = gl.load(weight_ptr + at).to(gl.bfloat16)
+    shared = gl.allocate_shared_memory(gl.bfloat16, [H, H], SHARED, weight)
+    hopper.fence_async_shared()
+    _threads_meet()
+    return shared
+
+
+@gluon.jit
+def _hidden(centre, neighbour):
+    """relu(centre + neighbour), two at a time: relu(centre * 1 + neighbour)."""
+    return gl.inline_asm_elementwise(
+        "{.reg .b32 one; mov.b32 one, 0x3F803F80; fma.rn.relu.bf16x2 $0, $1, one, $2;}",
+        "=r,r,r", [centre, neighbour], dtype=gl.bfloat16, is_pure=True, pack=2,
+    )  # fmt: skip
+
+
+@gluon.jit
+def _tagged(value, k):
+    """fp32 values with k in place of their low 6 bits, (value & -64) | k."""
+    bits = gl.inline_asm_elementwise(
+        "lop3.b32 $0, $1, 0xFFFFFFC0, $2, 0xEA;",
+        "=r,r,r", [value.to(gl.int32, bitcast=True), k], dtype=gl.int32, is_pure=True, pack=1,
+    )  # fmt: skip
+    return bits.to(gl.float32, bitcast=True)
+
+
+@gluon.jit
+def _as_bf16(choice):
+    """Choices as bf16 numbers, which hold them exactly; two in one register."""
+    return gl.inline_asm_elementwise(
+        "cvt.rn.bf16x2.f32 $0, $2, $1;",
+        "=r,r,r", [choice.to(gl.float32)], dtype=gl.bfloat16, is_pure=True, pack=2,
+    )  # fmt: skip
+
+
+@gluon.jit
+def _where_chosen(choice, edge, dout):
+    """dout where the maximum chose the edge, else 0."""
+    k = edge.to(gl.int16).to(gl.bfloat16, bitcast=True)
+    return gl.inline_asm_elementwise(
+        "{.reg .b32 hit; set.eq.bf16x2.bf16x2 hit, $1, $2; mul.bf16x2 $0, hit, $3;}",
+        "=r,r,r,r", [choice, k, dout], dtype=gl.bfloat16, is_pure=True, pack=2,
+    )  # fmt: skip
+
+
+@gluon.jit
+def _either(a, b):
+    return a | b
+
+
+@gluon.jit
+def forward_kernel(
+    centre_ptr, neighbour_ptr, graph_ptr, weight_ptr, bias_ptr, out_ptr, choice_ptr, active_ptr,
+    graph_patch_stride, graph_node_stride, points, K: gl.constexpr, CHOICE: gl.constexpr,
+):  # fmt: skip
+    """TILE nodes of one patch and group; k stays in the low bits of the products."""
+    patch = gl.program_id(1)
+    group = gl.program_id(2)
+    first = (group * gl.num_programs(1) + patch).to(gl.int64) * points
+    column = gl.arange(0, H, gl.SliceLayout(0, ROWS))
+    row = gl.program_id(0) * TILE + gl.arange(0, TILE, gl.SliceLayout(1, ROWS))
+    inside = row < points
+    here = first * H + (row[:, None] * H + column[None, :])
+    graph = graph_ptr + patch.to(gl.int64) * graph_patch_stride + row * graph_node_stride
+    neighbours = neighbour_ptr + first * H
+    centre = gl.load(centre_ptr + here, mask=inside[:, None], other=0.0)
+    weight = _shared_weight(weight_ptr + group * H * H, False)
+    best = gl.full([TILE, H], float("-inf"), gl.float32, PRODUCT)
+    zero = gl.zeros([TILE, H], gl.float32, PRODUCT)
+    # What the next edge needs is under way while this one is worked on.
+    other = gl.load(graph, mask=inside, other=0).to(gl.int32)
+    next_rows = gl.load(neighbours + (other[:, None] * H + column[None, :]))
+    other = gl.load(graph + (1 if K > 1 else 0), mask=inside, other=0).to(gl.int32)
+    for k in range(K):
+        rows = next_rows
+        next_rows = gl.load(neighbours + (other[:, None] * H + column[None, :]))
+        other = gl.load(graph + gl.minimum(k + 2, K - 1), mask=inside, other=0).to(gl.int32)
+        product = hopper.warpgroup_mma(_left(_hidden(centre, rows)), weight, zero, use_acc=False)
+        best = gl.maximum(best, _tagged(product, k) if CHOICE else product)
+    best = _rows(best)
+    bits = best.to(gl.int32, bitcast=True)
+    if CHOICE:
+        best = (bits & -64).to(gl.float32, bitcast=True)
+    pooled = best + gl.load(bias_ptr + group * H + column).to(gl.float32)[None, :]
+    gl.store(out_ptr + here, gl.maximum(pooled, 0.0).to(gl.bfloat16), mask=inside[:, None])
+    if CHOICE:
+        is_open = pooled > 0
+        choice = bits & 63
+        stored = gl.where(is_open, choice, CLOSED).to(gl.uint8)
+        gl.store(choice_ptr + here, stored, mask=inside[:, None])
+        word: gl.constexpr = active_ptr.dtype.element_ty
+        one = gl.full([TILE, H], 1, word, ROWS)
+        active = gl.reduce(gl.where(is_open, one << choice.to(word), 0), 1, _either)
+        gl.store(active_ptr + first + row, active, mask=inside)
+
+
+@gluon.jit
+def features_kernel(
+    centre_ptr, neighbour_ptr, weight_ptr, choice_ptr, dout_ptr, list_ptr, lengths_ptr,
+    dcentre_ptr, dneighbour_ptr, patches, points, K: gl.constexpr,
+):  # fmt: skip
+    """Gradients of the features, for every num_programs-th tile of one group."""
+    group = gl.program_id(1)
+    transposed = _shared_weight(weight_ptr + group * H * H, True)
+    zero = gl.zeros([TILE, H], gl.float32, PRODUCT)
+    tiles = gl.cdiv(points, TILE)
+    row = gl.arange(0, TILE, gl.SliceLayout(1, ROWS))
+    column = gl.arange(0, H, gl.SliceLayout(0, ROWS))
+    for tile in range(gl.program_id(0), patches * tiles, gl.num_programs(0)):
+        base = (group * patches + tile // tiles).to(gl.int64) * points * H
+        node = (tile % tiles) * TILE + row
+        inside = (node < points)[:, None]
+        here = base + (node[:, None] * H + column[None, :])
+        centre = gl.load(centre_ptr + here, mask=inside, other=0.0)
+        choice = _as_bf16(gl.load(choice_ptr + here, mask=inside, other=CLOSED))
+        dout = gl.load(dout_ptr + here, mask=inside, other=0.0)
+        dcentre = gl.zeros([TILE, H], gl.float32, ROWS)
+        at = (group * patches * tiles + tile).to(gl.int64)
+        edges = list_ptr + at * K * TILE + row
+        next_edge = gl.load(edges)
+        for step in range(gl.load(lengths_ptr + at)):
+            edge = next_edge
+            next_edge = gl.load(edges + gl.minimum(step + 1, K - 1) * TILE)
+            there = base + ((edge >> 16)[:, None] * H + column[None, :])
+            rows = gl.load(neighbour_ptr + there)
+            dproduct = _where_chosen(choice, edge[:, None], dout)
+            dhidden = hopper.warpgroup_mma(_left(dproduct), transposed, zero, use_acc=False)
+            dhidden = gl.where(_hidden(centre, rows) > 0, _rows(dhidden), 0.0)
+            dcentre += dhidden
+            is_edge = ((edge & 0xFFFF) != NO_EDGE_BITS)[:, None]
+            gl.atomic_add(
+                dneighbour_ptr + there, dhidden.to(gl.bfloat16), mask=is_edge, sem="relaxed"
+            )
+        gl.store(dcentre_ptr + here, dcentre.to(gl.bfloat16), mask=inside)
+
+
+@gluon.jit
+def weights_kernel(
+    centre_ptr, neighbour_ptr, choice_ptr, dout_ptr, list_ptr, lengths_ptr, sums_ptr,
+    patches, points, K: gl.constexpr,
+):  # fmt: skip
+    """Gradients of weights and bias, summed over every num_programs-th tile of one group.
+
+    Products sum over nodes here, so it is nodes that are mixed. Two steps are taken at once.
+    """
+    hidden_one = gl.allocate_shared_memory(gl.bfloat16, [TILE, H], SHARED)
+    hidden_two = gl.allocate_shared_memory(gl.bfloat16, [TILE, H], SHARED)
+    exchange = gl.allocate_shared_memory(gl.bfloat16, [TILE, H], EXCHANGE)
+    group = gl.program_id(1)
+    tiles = gl.cdiv(points, TILE)
+    row = gl.arange(0, TILE, gl.SliceLayout(1, LINES))
+    mixed_row = _mixed(row)
+    column = gl.arange(0, H, gl.SliceLayout(0, LINES))
+    node = gl.arange(0, TILE, gl.SliceLayout(0, ROWS))
+    dweight = gl.zeros([H, H], gl.float32, PRODUCT)
+    dbias = gl.zeros([H], gl.float32, gl.SliceLayout(0, LINES))
+    for tile in range(gl.program_id(0), patches * tiles, gl.num_programs(0)):
+        base = (group * patches + tile // tiles).to(gl.int64) * points * H
+        first = (tile % tiles) * TILE
+        inside = (first + row < points)[:, None]
+        here = base + ((first + row[:, None]) * H + column[None, :])
+        choice = gl.load(choice_ptr + here, mask=inside, other=CLOSED)
+        dout = gl.load(dout_ptr + here, mask=inside, other=0.0)
+        dbias += gl.sum(gl.where(choice != CLOSED, dout.to(gl.float32), 0.0), 0)
+        exchange.store(_as_bf16(choice))
+        choice = exchange.permute([1, 0]).load(ROWS)
+        exchange.store(dout)
+        dout = exchange.permute([1, 0]).load(ROWS)
+        inside = (first + mixed_row < points)[:, None]
+        here = base + ((first + mixed_row[:, None]) * H + column[None, :])
+        centre = gl.load(centre_ptr + here, mask=inside, other=0.0)
+        at = (group * patches * tiles + tile).to(gl.int64)
+        edges = list_ptr + at * K * TILE
+        neighbours = neighbour_ptr + base
+        next_one = gl.load(edges + mixed_row) >> 16
+        next_two = gl.load(edges + TILE + mixed_row) >> 16
+        for step in range(0, gl.load(lengths_ptr + at), 2):
+            rows_one = gl.load(neighbours + (next_one[:, None] * H + column[None, :]))
+            rows_two = gl.load(neighbours + (next_two[:, None] * H + column[None, :]))
+            now = edges + step * TILE
+            one = _where_chosen(choice, gl.load(now + node)[None, :], dout)
+            two = _where_chosen(choice, gl.load(now + TILE + node)[None, :], dout)
+            later = edges + gl.minimum(step + 2, K - 2) * TILE + mixed_row
+            next_one = gl.load(later) >> 16
+            next_two = gl.load(later + TILE) >> 16
+            hidden_one.store(_hidden(centre, rows_one))
+            hidden_two.store(_hidden(centre, rows_two))
+            hopper.fence_async_shared()
+            token = hopper.warpgroup_mma(_left(one), hidden_one, dweight, is_async=True)
+            token = hopper.warpgroup_mma(_left(two), hidden_two, token, is_async=True)
+            dweight = hopper.warpgroup_mma_wait(0, [token])
+    output = gl.arange(0, H, gl.SliceLayout(1, PRODUCT))[:, None]
+    channel = gl.arange(0, H, gl.SliceLayout(0, PRODUCT))[None, :]
+    groups = gl.num_programs(1)
+    sums = sums_ptr + gl.program_id(0).to(gl.int64) * groups * (H + 1) * H
+    gl.store(sums + group * H * H + channel * H + output, dweight)
+    gl.store(sums + groups * H * H + group * H + column, dbias)
+
+
+def forward(
+    centre: Tensor,
+    neighbour: Tensor,
+    neighbours: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    with_choice: bool = True,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`edge_triton.forward` for bf16 features."""
+    groups, batch, points, _ = centre.shape
+    out, choice, active = empty_results(centre, neighbours, with_choice)
+    forward_kernel[triton.cdiv(points, NODES), batch, groups](
+        centre, neighbour, neighbours, weight, bias, out, choice, active,
+        neighbours.stride(0), neighbours.stride(1), points,
+        K=neighbours.shape[-1], CHOICE=with_choice, num_warps=WARPS,
+    )  # fmt: skip
+    return out, choice, active
+
+
+def backward(
+    centre: Tensor,
+    neighbour: Tensor,
+    neighbours: Tensor,
+    weight: Tensor,
+    choice: Tensor,
+    active: Tensor,
+    dout: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """`edge_triton.backward` for bf16 features; the gradient of neighbour is bf16, too."""
+    groups, batch, points, width = centre.shape
+    edges, lengths = list_edges(neighbours, active, NODES)
+    steps = edges.shape[-2]
+    dcentre = torch.empty_like(centre)
+    dneighbour = torch.zeros_like(neighbour)
+    features_kernel[_programs(centre, FEATURE_PROGRAMS), groups](
+        centre, neighbour, weight, choice, dout, edges, lengths, dcentre, dneighbour,
+        batch, points, K=steps, num_warps=WARPS, maxnreg=FEATURE_REGISTERS,
+    )  # fmt: skip
+    programs = _programs(centre, WEIGHT_PROGRAMS)
+    sums = weight.new_empty((programs, groups * (width + 1) * width), dtype=torch.float32)
+    weights_kernel[programs, groups](
+        centre, neighbour, choice, dout, edges, lengths, sums,
+        batch, points, K=steps, num_warps=WARPS,
+    )  # fmt: skip
+    dweight, dbias = sum_partials(sums).split([weight.numel(), groups * width])
+    return dcentre, dneighbour, dweight.view_as(weight), dbias.view(groups, width)
+
+
+def _programs(centre: Tensor, per_multiprocessor: int) -> int:
+    """Programs that share the tiles of a group."""
+    groups, batch, points, _ = centre.shape
+    tiles = batch * -(-points // NODES)
+    return min(tiles, max(1, per_multiprocessor * multiprocessors(centre.device) // groups))

@@ -1,0 +1,45 @@
+"""Print the code of the kernels for Hopper GPUs as JSON; needs no GPU.
+
+A program of its own: where Triton's interpreter has run, nothing can be compiled any more.
+"""
+
+from __future__ import annotations
+
+import json
+
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.experimental.gluon._runtime import GluonASTSource
+
+from pdflow.kernels import edge_hopper
+
+TYPES = {
+    "choice_ptr": "*u8", "weight_ptr": "*fp32", "bias_ptr": "*fp32", "sums_ptr": "*fp32",
+    "graph_ptr": "*i64", "active_ptr": "*i32", "list_ptr": "*i32", "lengths_ptr": "*i32",
+}  # fmt: skip
+
+
+def code(name: str, **constants: object) -> str:
+    """PTX of a kernel."""
+    kernel = getattr(edge_hopper, name)
+    signature, constexprs, attributes = {}, {}, {}
+    for index, argument in enumerate(kernel.arg_names):
+        if argument in constants:
+            signature[argument] = "constexpr"
+            constexprs[(index,)] = constants[argument]
+        else:
+            is_pointer = argument.endswith("_ptr")
+            signature[argument] = TYPES.get(argument, "*bf16" if is_pointer else "i32")
+            attributes[(index,)] = [["tt.divisibility", 16]] if is_pointer else []
+    source = GluonASTSource(kernel, signature, constexprs, attributes)
+    return str(triton.compile(source, target=GPUTarget("cuda", 90, 32)).asm["ptx"])
+
+
+if __name__ == "__main__":
+    kernels = {
+        "forward": code("forward_kernel", K=16, CHOICE=True),
+        "inference": code("forward_kernel", K=16, CHOICE=False),
+        "features": code("features_kernel", K=16),
+        "weights": code("weights_kernel", K=16),
+    }
+    print(json.dumps(kernels))
