@@ -14,7 +14,6 @@ import argparse
 import math
 import platform
 from collections.abc import Callable
-from functools import partial
 from itertools import pairwise, product
 
 import torch
@@ -37,10 +36,6 @@ FORWARD: list[Launch] = [(128, 8), (64, 4), (32, 4), (32, 2)]
 TILES: list[Launch] = [
     (64, 4, 2, 1), (64, 4, 2, 2), (64, 4, 3, 1), (64, 4, 4, 1), (64, 4, 3, 2), (128, 8, 1, 1),
     (128, 8, 1, 2), (128, 8, 2, 1),
-]  # fmt: skip
-WEIGHTS: list[Launch] = [
-    (128, 8, 1, 3), (128, 8, 2, 3), (128, 8, 2, 4), (128, 8, 4, 2), (128, 4, 2, 3), (64, 4, 2, 4),
-    (64, 4, 4, 3), (64, 4, 8, 2),
 ]  # fmt: skip
 BACKWARD: list[Launch] = [
     (64, 8, 1), (64, 4, 1), (32, 8, 1), (32, 4, 2), (32, 2, 2), (16, 4, 2), (16, 2, 4),
@@ -136,23 +131,12 @@ def time_coupling(batch: int, points: int, groups: int, channels: int, deep: boo
         )
 
     y, _, kept = forward(*TILES[0])
-    hidden = kept.hidden if features is None else features
-
-    def points(*launch: int, apart: bool = False) -> tuple[Tensor, Tensor, Tensor]:
-        return couple_triton.backward_points(
-            x, y, hidden, kept.scale, dy, total, layers, FACTOR, shape, "bf16", launch, apart
-        )
-
-    _, dhidden, dout = points(*TILES[0])
     sweep(f"coupling forward {kind}", TILES, forward)
-    sweep(f"coupling backward {kind}", TILES, points)
-    if groups == 2:
-        sweep(f"  scale and shift apart {kind}", TILES, partial(points, apart=True))
     sweep(
-        f"coupling weights {kind}",
-        WEIGHTS,
-        lambda *launch: couple_triton.backward_weights(
-            kept.inputs, hidden, dhidden, dout, layers, shape, "bf16", launch
+        f"coupling backward and sum {kind}",
+        TILES,
+        lambda *launch: couple_triton.backward(
+            x, y, features, kept, dy, total, layers, FACTOR, shape, "bf16", launch
         ),
     )
 

@@ -9,12 +9,11 @@ from typing import Any
 
 import torch
 import triton
+import triton.language as tl
 from torch import Tensor
+from triton.tools.tensor_descriptor import TensorDescriptor
 
-from pdflow.kernels.coupling_backward_triton import (
-    couple_backward_kernel,
-    couple_backward_weights_kernel,
-)
+from pdflow.kernels.coupling_backward_triton import couple_backward_kernel
 from pdflow.kernels.coupling_triton import couple_forward_kernel
 from pdflow.kernels.launch_triton import (
     Launch,
@@ -26,7 +25,7 @@ from pdflow.kernels.launch_triton import (
 )
 
 ROOMY = 150 * 1024
-"""Bytes of shared memory for which a program can hold the weights of scale and shift."""
+"""Bytes of shared memory for which a program can hold the weights of scale and shift in tf32."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class Shape:
         return {
             "C": self.channels,
             "KEPT": self.kept,
-            "IN": max(16, triton.next_power_of_2(self.kept)),
+            "IN": max(16, triton.next_power_of_2(self.kept + 1)),
             "OUT": max(16, triton.next_power_of_2(self.channels - self.kept)),
             "GROUPS": self.groups,
             "INVERSE": self.inverse,
@@ -59,12 +58,10 @@ class Kept:
     """What the forward pass keeps for the backward pass; hidden layers only where there are any.
 
     scale   (M, moved channels) of an affine coupling
-    inputs  (M, IN) the network's inputs, padded with zeros
-    hidden  (3, G, M, H) its hidden layers after the relu
+    hidden  (3 G, M, H) the network's hidden layers after the relu, layer by layer
     """
 
     scale: Tensor | None
-    inputs: Tensor | None
     hidden: Tensor | None
 
 
@@ -76,7 +73,7 @@ class Couple(torch.autograd.Function):
         """y (B, N, C) and terms (B, N); arguments are contiguous."""
         y, terms, kept = forward(x, total, features, layers, factor, shape, precision)
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(x, y, features, kept.scale, kept.inputs, kept.hidden, *layers)
+        ctx.save_for_backward(x, y, features, kept.scale, kept.hidden, *layers)
         ctx.options = factor, shape, precision
         ctx.has_total = total is not None
         return y, terms
@@ -84,10 +81,10 @@ class Couple(torch.autograd.Function):
     @staticmethod
     def backward(ctx, dy, dterms):
         """Gradients of x, total, features and layers."""
-        x, y, features, scale, inputs, hidden, *layers = ctx.saved_tensors
+        x, y, features, scale, hidden, *layers = ctx.saved_tensors
         dy = torch.zeros_like(y) if dy is None else dy.contiguous()
         dterms = None if dterms is None else dterms.contiguous()
-        kept = Kept(scale, inputs, hidden)
+        kept = Kept(scale, hidden)
         dx, dfeatures, dlayers = backward(x, y, features, kept, dy, dterms, layers, *ctx.options)
         dtotal = dterms if ctx.has_total else None
         return dx, dtotal, dfeatures, None, None, None, *dlayers
@@ -106,30 +103,31 @@ def forward(
 ) -> tuple[Tensor, Tensor | None, Kept]:
     """Launch the forward kernel: y, terms, and what the backward pass needs if `keep` says so.
 
-    The forward pass moves coordinates, so "bf16" means tf32 here; what is kept is rounded.
+    The forward pass moves coordinates, so "bf16" means fp16 here, which has the digits of tf32;
+    what is kept is rounded.
     """
     rows = x.shape[0] * x.shape[1]
     deep = features is None
-    launch = launch or ((64, 4, 2, 1) if deep else (64, 4, 4, 1))
+    launch = launch or ((64, 4, 2, 1) if deep and precision != "bf16" else (64, 4, 4, 1))
     width = layers[-2].shape[1]
-    constants = shape.constants()
     is_affine = shape.groups == 2
     y = torch.empty_like(x)
     terms = x.new_empty(x.shape[:2]) if is_affine else None
     parts = _parts(shape, x.device)
-    scale = inputs = hidden = None
+    scale = hidden = None
     if is_affine and (keep or len(parts) == 2):
         scale = x.new_empty(rows, shape.channels - shape.kept)
     if keep and deep:
-        inputs = x.new_empty(rows, constants["IN"], dtype=_rounded(precision))
-        hidden = x.new_empty(3, shape.groups, rows, width, dtype=_rounded(precision))
+        rounded = torch.bfloat16 if precision == "bf16" else torch.float32
+        hidden = x.new_empty(3 * shape.groups, rows, width, dtype=rounded)
     for part in parts:
         couple_forward_kernel[(programs_for(rows, launch, x.device),)](
-            x, features, total, *_four(layers), y, terms, scale, inputs, hidden, rows, factor,
-            H=width, DEEP=deep, HAS_TOTAL=total is not None, KEEP=keep, **part, **tiling(launch),
-            **constants, **arithmetic("tf32" if precision == "bf16" else precision),
+            x, features, total, *_four(layers), y, terms, scale, _tiles(hidden, launch), rows,
+            factor, H=width, DEEP=deep, HAS_TOTAL=total is not None, KEEP=keep,
+            EVEN=rows % launch[0] == 0, **part, **tiling(launch), **shape.constants(),
+            **(arithmetic(precision) | ({"DOT": tl.float16} if precision == "bf16" else {})),
         )  # fmt: skip
-    return y, terms, Kept(scale, inputs, hidden)
+    return y, terms, Kept(scale, hidden)
 
 
 def backward(
@@ -143,98 +141,54 @@ def backward(
     factor: float,
     shape: Shape,
     precision: str,
+    launch: Launch | None = None,
 ) -> tuple[Tensor, Tensor | None, list[Tensor]]:
-    """Launch the backward kernels: gradients of x, features and layers."""
-    hidden = kept.hidden if features is None else features
-    assert hidden is not None
-    dx, dhidden, dout = backward_points(
-        x, y, hidden, kept.scale, dy, dterms, layers, factor, shape, precision
-    )
-    dlayers = backward_weights(kept.inputs, hidden, dhidden, dout, layers, shape, precision)
-    return dx, None if features is None else dhidden, dlayers
-
-
-def backward_points(
-    x: Tensor,
-    y: Tensor,
-    hidden: Tensor,
-    scale: Tensor | None,
-    dy: Tensor,
-    dterms: Tensor | None,
-    layers: Sequence[Tensor],
-    factor: float,
-    shape: Shape,
-    precision: str,
-    launch: Launch | None = None,
-    apart: bool | None = None,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of x, of hidden layers or features, and of the network's output (G, M, OUT).
-
-    apart  launch one kernel for the scale and one for the shift; by default for deep networks
-    """
-    deep = len(layers) > 2
-    launch = launch or ((64, 4, 3, 1) if shape.groups == 2 else (64, 4, 4, 1))
-    apart = deep if apart is None else apart
+    """Launch the backward kernel, for scale and shift one after the other: gradients of x,
+    features and layers."""
     rows = x.shape[0] * x.shape[1]
-    constants = shape.constants()
+    deep = features is None
+    launch = launch or _backward_launch(deep, precision, x.device)
+    width = layers[-2].shape[1]
+    hidden = kept.hidden if features is None else features
     dx = torch.empty_like(x)
-    dhidden = torch.empty_like(hidden)
-    dout = x.new_empty(shape.groups, rows, constants["OUT"], dtype=_rounded(precision))
-    for part in _parts(shape, x.device, apart):
-        couple_backward_kernel[(programs_for(rows, launch, x.device),)](
-            x, y, hidden, scale, dy, dterms, *_four(layers)[::2], dx, dhidden, dout, rows, factor,
-            H=layers[-2].shape[1], DEEP=deep, HAS_TERMS=dterms is not None,
-            **part, **tiling(launch), **constants, **arithmetic(precision),
-        )  # fmt: skip
-    return dx, dhidden, dout
-
-
-def backward_weights(
-    inputs: Tensor | None,
-    hidden: Tensor,
-    dhidden: Tensor,
-    dout: Tensor,
-    layers: Sequence[Tensor],
-    shape: Shape,
-    precision: str,
-    launch: Launch | None = None,
-) -> list[Tensor]:
-    """Gradients of weights and biases.
-
-    inputs, hidden  what goes into the layers
-    dhidden, dout   gradients of what comes out of them
-    """
-    jobs = shape.groups * len(layers) // 2
-    if launch is None:
-        many = 2 if jobs == 8 else 1
-        launch = (128, 8, many, 3) if precision == "bf16" else (64, 4, 4, 2)
-    rows = dout.shape[1]
-    width, moved = layers[-2].shape[1:]
+    dfeatures = None if features is None else torch.empty_like(features)
+    programs = programs_for(rows, launch, x.device)
     sizes = [layer.numel() for layer in layers]
-    shares = programs_for(rows, launch, dout.device, jobs)
-    sums = dout.new_empty(shares, sum(sizes), dtype=torch.float32)
-    constants = {name: shape.constants()[name] for name in ("IN", "OUT", "GROUPS")}
-    couple_backward_weights_kernel[(jobs, shares)](
-        inputs, hidden, dhidden, dout, sums, rows, shape.kept, width, moved,
-        H=width, DEEP=len(layers) > 2, SUMS=sum(sizes),
-        **tiling(launch), **constants, **arithmetic(precision),
-    )  # fmt: skip
+    sums = x.new_empty(programs, sum(sizes))
+    for is_scale in [True, False][-shape.groups :]:
+        couple_backward_kernel[(programs,)](
+            x, y, _tiles(hidden, launch), kept.scale, dy, dterms, *_four(layers)[::2], dx,
+            _tiles(dfeatures, launch), sums, rows, factor, H=width, DEEP=deep, SCALE=is_scale,
+            HAS_TERMS=dterms is not None, EVEN=rows % launch[0] == 0, SUMS=sum(sizes),
+            **tiling(launch), **shape.constants(), **arithmetic(precision),
+        )  # fmt: skip
     parts = sum_partials(sums).split(sizes)
-    return [part.view_as(layer) for part, layer in zip(parts, layers, strict=True)]
+    dlayers = [part.view_as(layer) for part, layer in zip(parts, layers, strict=True)]
+    return dx, dfeatures, dlayers
 
 
-def _parts(shape: Shape, device: torch.device, apart: bool = False) -> list[dict[str, bool]]:
+def _backward_launch(deep: bool, precision: str, device: torch.device) -> Launch:
+    if precision == "bf16":
+        return (64, 4, 2, 1) if deep else (64, 4, 4, 1)
+    if deep and shared_memory(device) < ROOMY:
+        return (32, 4, 2, 1)
+    return (64, 8, 1, 1)
+
+
+def _parts(shape: Shape, device: torch.device) -> list[dict[str, bool]]:
     """Launches by which networks they do: apart where weights of both need too much memory."""
     if shape.groups == 1:
         return [{"SCALE": False, "SHIFT": True}]
-    if apart or shared_memory(device) < ROOMY:
+    if shared_memory(device) < ROOMY:
         return [{"SCALE": True, "SHIFT": False}, {"SCALE": False, "SHIFT": True}]
     return [{"SCALE": True, "SHIFT": True}]
 
 
-def _rounded(precision: str) -> torch.dtype:
-    """How tensors are stored that only the backward pass reads."""
-    return torch.bfloat16 if precision == "bf16" else torch.float32
+def _tiles(tensor: Tensor | None, launch: Launch) -> TensorDescriptor | None:
+    """(L, ..., H) as the tiles of (L, M, H) that Hopper's copy engine moves."""
+    if tensor is None:
+        return None
+    return TensorDescriptor.from_tensor(tensor.flatten(1, -2), [1, launch[0], tensor.shape[-1]])
 
 
 def _four(layers: Sequence[Tensor]) -> list[Tensor | None]:

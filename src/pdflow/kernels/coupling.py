@@ -40,7 +40,8 @@ def couple(
     flip_in    x has its channels turned around; flip_out turns those of y around
     precision  of products; by default that of `torch.set_float32_matmul_precision`. The fused
                kernels round to tf32 unless "ieee" is asked for, where plain torch is as fast;
-               "bf16" rounds in the backward pass alone. All else is fp32.
+               "bf16" rounds to bf16 in the backward pass, and in the forward pass to fp16, which
+               has as many digits as tf32. All else is fp32.
     returns    y (B, N, C), and total plus the terms (B, N) of this coupling: `total` itself where
                there is no scale
     """

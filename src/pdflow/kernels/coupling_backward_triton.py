@@ -1,10 +1,10 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
-"""Gradients of coupling layers on CUDA, in two kernels.
+"""Gradients of coupling layers on CUDA, of points and weights in one kernel.
 
-The first goes back from y through shift and scale and all layers to x, with the hidden layers that
-the forward pass has kept, and stores the gradient of what each layer put out. The second makes
-gradients of weights and biases from both: every program does one layer of one group for a share
-of the points, and `sum_partials` adds shares up in a fixed order.
+It goes back from y through shift or scale and all layers to x, with the hidden layers that the
+forward pass has kept, and on the way adds the gradients of weights up in registers. These leave as
+one sum per program, and `sum_partials` adds them in a fixed order. So nothing but x and features
+gets a gradient in memory.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ import triton
 import triton.language as tl
 
 from pdflow.kernels.coupling_triton import columns, matrix
+
+ROWS_OF_ONES = tl.constexpr(16)
+"""The fewest rows that a product can have; all but one of its results are not needed."""
 
 
 @triton.jit
@@ -27,88 +30,98 @@ def _sq_cos(angle):
 
 
 @triton.jit
-def _through_layers(
-    dout, dkept, w1, w2, w3, w4, hidden_ptr, dhidden_ptr, at, step, inside,
-    DEEP: tl.constexpr, DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
+def _to_weights(
+    below, d, dweight, dbias,
+    TILE: tl.constexpr, DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """From the gradient of a network's output to those of its layers, and of its input on dkept."""
-    d = tl.dot(dout, tl.trans(w4), input_precision=INPUT_PRECISION)
-    if DEEP:
-        h = tl.load(hidden_ptr + at + 2 * step, mask=inside, other=0.0)
-        d = tl.where(h > 0, d, 0.0).to(DOT)
-        tl.store(dhidden_ptr + at + 2 * step, d, mask=inside)
-        d = tl.dot(d, tl.trans(w3), input_precision=INPUT_PRECISION)
-        h = tl.load(hidden_ptr + at + step, mask=inside, other=0.0)
-        d = tl.where(h > 0, d, 0.0).to(DOT)
-        tl.store(dhidden_ptr + at + step, d, mask=inside)
-        d = tl.dot(d, tl.trans(w2), input_precision=INPUT_PRECISION)
-        h = tl.load(hidden_ptr + at, mask=inside, other=0.0)
-        d = tl.where(h > 0, d, 0.0).to(DOT)
-        dkept = tl.dot(d, tl.trans(w1), dkept, input_precision=INPUT_PRECISION)
-    tl.store(dhidden_ptr + at, d, mask=inside)
-    return dkept
+    """Add to gradients of a layer's weight and bias: products of what goes in, and of ones, with d.
+
+    d  the gradient of what comes out
+    """
+    ones = tl.full((ROWS_OF_ONES, TILE), 1.0, DOT)
+    dweight = tl.dot(tl.trans(below), d, dweight, input_precision=INPUT_PRECISION)
+    dbias = tl.dot(ones, d, dbias, input_precision=INPUT_PRECISION)
+    return dweight, dbias
+
+
+@triton.jit
+def _through_layer(
+    d, weight, below, dweight, dbias,
+    TILE: tl.constexpr, DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
+):  # fmt: skip
+    """The gradient of the layer below, which came out of a relu, with `_to_weights`."""
+    dbelow = tl.dot(d, tl.trans(weight), input_precision=INPUT_PRECISION)
+    dbelow = tl.where(below > 0, dbelow, 0.0).to(DOT)
+    dweight, dbias = _to_weights(below, d, dweight, dbias, TILE, DOT, INPUT_PRECISION)
+    return dbelow, dweight, dbias
+
+
+@triton.jit
+def _store(
+    sums_ptr, dweight, dbias, INPUTS: tl.constexpr, OUTPUTS: tl.constexpr, GROUP: tl.constexpr,
+    GROUPS: tl.constexpr, IN: tl.constexpr, OUT: tl.constexpr,
+):  # fmt: skip
+    """Store gradients of one group of weights (G, INPUTS, OUTPUTS) and biases (G, OUTPUTS)."""
+    row = tl.arange(0, IN)[:, None]
+    column = tl.arange(0, OUT)[None, :]
+    weight_ptr = sums_ptr + GROUP * INPUTS * OUTPUTS
+    is_weight = (row < INPUTS) & (column < OUTPUTS)
+    tl.store(weight_ptr + row * OUTPUTS + column, dweight, mask=is_weight)
+    bias_ptr = sums_ptr + GROUPS * INPUTS * OUTPUTS + GROUP * OUTPUTS
+    first = tl.arange(0, ROWS_OF_ONES)[:, None] == 0
+    tl.store(bias_ptr + first * 0 + column, dbias, mask=first & (column < OUTPUTS))
 
 
 @triton.jit
 def couple_backward_kernel(
-    x_ptr, y_ptr, hidden_ptr, scale_ptr, dy_ptr, dterms_ptr, w1_ptr, w2_ptr, w3_ptr, w4_ptr,
-    dx_ptr, dhidden_ptr, dout_ptr, rows, factor,
+    x_ptr, y_ptr, hidden, scale_ptr, dy_ptr, dterms_ptr, w1_ptr, w2_ptr, w3_ptr, w4_ptr,
+    dx_ptr, dfeatures, sums_ptr, rows, factor,
     C: tl.constexpr, KEPT: tl.constexpr, IN: tl.constexpr, OUT: tl.constexpr, H: tl.constexpr,
     GROUPS: tl.constexpr, DEEP: tl.constexpr, INVERSE: tl.constexpr, FLIP_IN: tl.constexpr,
-    FLIP_OUT: tl.constexpr, HAS_TERMS: tl.constexpr, SCALE: tl.constexpr, SHIFT: tl.constexpr,
-    TILE: tl.constexpr, STAGES: tl.constexpr, DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
+    FLIP_OUT: tl.constexpr, HAS_TERMS: tl.constexpr, SCALE: tl.constexpr, EVEN: tl.constexpr,
+    SUMS: tl.constexpr, TILE: tl.constexpr, STAGES: tl.constexpr, DOT: tl.constexpr,
+    INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Every num_programs-th tile of TILE points.
+    """Every num_programs-th tile of TILE points; the network of the SCALE or that of the shift.
 
-    Gives dx, the gradients dhidden (3, G, M, H) of hidden layers before their relu, or (G, M, H)
-    of features, and dout (G, M, OUT) of what comes out of the network, padded with zeros. SCALE
-    and SHIFT say which networks are done; a shift alone adds to the dx that is there. Weights v
-    are the scale's and w the shift's.
+    hidden     tiles of (3 G, M, H) hidden layers, or of (G, M, H) features
+    dx_ptr     where there is a scale, the shift's network adds to what the scale's has put there
+    dfeatures  tiles of (G, M, H), without hidden layers
+    sums_ptr   SUMS numbers per program
+    EVEN       all tiles are full
     """
     MOVED: tl.constexpr = C - KEPT
-    LAST: tl.constexpr = GROUPS - 1
-    out = tl.arange(0, OUT)
-    if SCALE:
-        v4 = matrix(w4_ptr, H, MOVED, H, OUT).to(DOT)
-        v1 = v4
-        v2 = v4
-        v3 = v4
-        if DEEP:
-            v1 = matrix(w1_ptr, KEPT, H, IN, H).to(DOT)
-            v2 = matrix(w2_ptr, H, H, H, H).to(DOT)
-            v3 = matrix(w3_ptr, H, H, H, H).to(DOT)
-    if SHIFT:
-        w4 = matrix(w4_ptr + LAST * H * MOVED, H, MOVED, H, OUT).to(DOT)
-        w1 = w4
-        w2 = w4
-        w3 = w4
-        if DEEP:
-            w1 = matrix(w1_ptr + LAST * KEPT * H, KEPT, H, IN, H).to(DOT)
-            w2 = matrix(w2_ptr + LAST * H * H, H, H, H, H).to(DOT)
-            w3 = matrix(w3_ptr + LAST * H * H, H, H, H, H).to(DOT)
-    group_rows = rows.to(tl.int64)
+    GROUP: tl.constexpr = 0 if SCALE else GROUPS - 1
+    out_column = tl.arange(0, OUT)[None, :]
+    in_column = tl.arange(0, IN)[None, :]
+    w4 = matrix(w4_ptr + GROUP * H * MOVED, H, MOVED, H, OUT).to(DOT)
+    dw4 = tl.zeros((H, OUT), tl.float32)
+    db4 = tl.zeros((ROWS_OF_ONES, OUT), tl.float32)
+    if DEEP:
+        w1 = matrix(w1_ptr + GROUP * KEPT * H, KEPT, H, IN, H).to(DOT)
+        w2 = matrix(w2_ptr + GROUP * H * H, H, H, H, H).to(DOT)
+        w3 = matrix(w3_ptr + GROUP * H * H, H, H, H, H).to(DOT)
+        dw1 = tl.zeros((IN, H), tl.float32)
+        dw2 = tl.zeros((H, H), tl.float32)
+        dw3 = tl.zeros((H, H), tl.float32)
+        db2 = tl.zeros((ROWS_OF_ONES, H), tl.float32)
+        db3 = tl.zeros((ROWS_OF_ONES, H), tl.float32)
     for tile in tl.range(
         tl.program_id(0), tl.cdiv(rows, TILE), tl.num_programs(0), num_stages=STAGES
     ):
-        row = tile * TILE + tl.arange(0, TILE)
-        inside = (row < rows)[:, None]
-        is_kept = inside & (tl.arange(0, IN) < KEPT)[None, :]
-        is_moved = inside & (out < MOVED)[None, :]
+        first = tile * TILE
+        row = first + tl.arange(0, TILE)
+        is_row = row < (first + TILE if EVEN else rows)
+        is_kept = is_row[:, None] & (in_column < KEPT)
+        is_moved = is_row[:, None] & (out_column < MOVED)
         in_row = row[:, None] * C
         y_at = in_row + columns(KEPT, OUT, C, FLIP_OUT)
         moved_at = in_row + columns(KEPT, OUT, C, FLIP_IN)
-        hidden_at = row[:, None] * H + tl.arange(0, H)[None, :]
-        out_at = row[:, None] * OUT + out[None, :]
-        dy = tl.load(dy_ptr + y_at, mask=is_moved, other=0.0)
         kept_at = in_row + columns(0, IN, C, FLIP_IN)
-        if SCALE or GROUPS == 1:
-            kept_out = in_row + columns(0, IN, C, FLIP_OUT)
-            dkept = tl.load(dy_ptr + kept_out, mask=is_kept, other=0.0)
-        else:
-            dkept = tl.load(dx_ptr + kept_at, mask=is_kept, other=0.0)
+        dy = tl.load(dy_ptr + y_at, mask=is_moved, other=0.0)
         dmoved = dy
         if GROUPS == 2:
-            scale_at = row[:, None] * MOVED + out[None, :]
+            scale_at = row[:, None] * MOVED + out_column
             scale = tl.load(scale_ptr + scale_at, mask=is_moved, other=0.0)
             dmoved = dy * tl.exp(scale if INVERSE else -scale)
         if SCALE:
@@ -117,93 +130,44 @@ def couple_backward_kernel(
             else:
                 dscale = -dy * tl.load(y_ptr + y_at, mask=is_moved, other=0.0)
             if HAS_TERMS:
-                dterms = tl.load(dterms_ptr + row, mask=row < rows, other=0.0)[:, None]
+                dterms = tl.load(dterms_ptr + row, mask=is_row, other=0.0)[:, None]
                 dscale = dscale + dterms if INVERSE else dscale - dterms
-            dout = tl.where(is_moved, dscale * factor * _sq_cos(scale / factor), 0.0).to(DOT)
-            tl.store(dout_ptr + out_at, dout, mask=inside)
-            dkept = _through_layers(
-                dout, dkept, v1, v2, v3, v4, hidden_ptr, dhidden_ptr, hidden_at,
-                GROUPS * group_rows * H, inside, DEEP, DOT, INPUT_PRECISION,
-            )  # fmt: skip
-        if SHIFT:
-            tl.store(dx_ptr + moved_at, dmoved, mask=is_moved)
-            dout = (dy if INVERSE else -dmoved).to(DOT)
-            tl.store(dout_ptr + LAST * group_rows * OUT + out_at, dout, mask=inside)
-            dkept = _through_layers(
-                dout, dkept, w1, w2, w3, w4, hidden_ptr, dhidden_ptr,
-                LAST * group_rows * H + hidden_at, GROUPS * group_rows * H, inside,
-                DEEP, DOT, INPUT_PRECISION,
-            )  # fmt: skip
-        tl.store(dx_ptr + kept_at, dkept, mask=is_kept)
-
-
-@triton.jit
-def _weight_gradients(
-    inputs_ptr, doutputs_ptr, dw_ptr, db_ptr, rows, inputs, outputs,
-    IN: tl.constexpr, OUT: tl.constexpr,
-    TILE: tl.constexpr, STAGES: tl.constexpr, DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
-):  # fmt: skip
-    """inputs^T doutputs and sums over doutputs, for every num_programs(1)-th tile of rows."""
-    in_column = tl.arange(0, IN)
-    out_column = tl.arange(0, OUT)
-    # The wider side comes first: products with less than 64 rows are slower.
-    TURNED: tl.constexpr = IN < OUT
-    dw = tl.zeros((OUT, IN) if TURNED else (IN, OUT), tl.float32)
-    db = tl.zeros((TILE, OUT), tl.float32)
-    tiles = tl.cdiv(rows, TILE)
-    for tile in tl.range(tl.program_id(1), tiles, tl.num_programs(1), num_stages=STAGES):
-        row = tile * TILE + tl.arange(0, TILE)[:, None]
-        inside = row < rows
-        h = tl.load(inputs_ptr + row * IN + in_column[None, :], mask=inside, other=0.0).to(DOT)
-        d = tl.load(doutputs_ptr + row * OUT + out_column[None, :], mask=inside, other=0.0)
-        if TURNED:
-            dw = tl.dot(tl.trans(d), h, dw, input_precision=INPUT_PRECISION)
+            d = tl.where(is_moved, dscale * factor * _sq_cos(scale / factor), 0.0).to(DOT)
         else:
-            dw = tl.dot(tl.trans(h), d, dw, input_precision=INPUT_PRECISION)
-        db += d
-    if TURNED:
-        at = in_column[None, :] * outputs + out_column[:, None]
-        is_weight = (in_column < inputs)[None, :] & (out_column < outputs)[:, None]
-    else:
-        at = in_column[:, None] * outputs + out_column[None, :]
-        is_weight = (in_column < inputs)[:, None] & (out_column < outputs)[None, :]
-    tl.store(dw_ptr + at, dw, mask=is_weight)
-    tl.store(db_ptr + out_column, tl.sum(db, 0), mask=out_column < outputs)
-
-
-@triton.jit
-def couple_backward_weights_kernel(
-    inputs_ptr, hidden_ptr, dhidden_ptr, dout_ptr, sums_ptr, rows, kept, width, moved,
-    IN: tl.constexpr, OUT: tl.constexpr, H: tl.constexpr, GROUPS: tl.constexpr,
-    DEEP: tl.constexpr, SUMS: tl.constexpr,
-    TILE: tl.constexpr, STAGES: tl.constexpr, DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
-):  # fmt: skip
-    """Layer program_id(0) // GROUPS of group program_id(0) % GROUPS: one of SUMS sums."""
-    layer = tl.program_id(0) // GROUPS
-    group = tl.program_id(0) % GROUPS
-    step = rows.to(tl.int64) * H
-    sums = sums_ptr + tl.program_id(1).to(tl.int64) * SUMS
+            tl.store(dx_ptr + moved_at, dmoved, mask=is_moved)
+            d = (dy if INVERSE else -dmoved).to(DOT)
+        if DEEP:
+            h = hidden.load([2 * GROUPS + GROUP, first, 0]).reshape(TILE, H)
+            d, dw4, db4 = _through_layer(d, w4, h, dw4, db4, TILE, DOT, INPUT_PRECISION)
+            h = hidden.load([GROUPS + GROUP, first, 0]).reshape(TILE, H)
+            d, dw3, db3 = _through_layer(d, w3, h, dw3, db3, TILE, DOT, INPUT_PRECISION)
+            h = hidden.load([GROUP, first, 0]).reshape(TILE, H)
+            d, dw2, db2 = _through_layer(d, w2, h, dw2, db2, TILE, DOT, INPUT_PRECISION)
+            # Behind the kept channels comes a one, whose weights are the biases.
+            x = tl.load(x_ptr + kept_at, mask=is_kept, other=0.0)
+            x = tl.where(in_column == KEPT, 1.0, x).to(DOT)
+            dw1 = tl.dot(tl.trans(x), d, dw1, input_precision=INPUT_PRECISION)
+        else:
+            h = hidden.load([GROUP, first, 0]).reshape(TILE, H).to(DOT)
+            dw4, db4 = _to_weights(h, d, dw4, db4, TILE, DOT, INPUT_PRECISION)
+            d = tl.dot(d, tl.trans(w4), input_precision=INPUT_PRECISION)
+            dfeatures.store([GROUP, first, 0], d.to(dfeatures.dtype).reshape(1, TILE, H))
+        if SCALE or GROUPS == 1:
+            kept_out = in_row + columns(0, IN, C, FLIP_OUT)
+            dkept = tl.load(dy_ptr + kept_out, mask=is_kept, other=0.0)
+        else:
+            dkept = tl.load(dx_ptr + kept_at, mask=is_kept, other=0.0)
+        if DEEP:
+            dkept = tl.dot(d, tl.trans(w1), dkept, input_precision=INPUT_PRECISION)
+        tl.store(dx_ptr + kept_at, dkept, mask=is_kept)
+    sums_ptr += tl.program_id(0).to(tl.int64) * SUMS
     if DEEP:
-        if layer == 0:
-            _weight_gradients(
-                inputs_ptr, dhidden_ptr + group * step,
-                sums + group * kept * width, sums + GROUPS * kept * width + group * width,
-                rows, kept, width, IN, H, TILE, STAGES, DOT, INPUT_PRECISION,
-            )  # fmt: skip
-        sums += GROUPS * (kept + 1) * width
-        if (layer == 1) | (layer == 2):
-            below = sums + (layer - 1) * GROUPS * (width + 1) * width
-            _weight_gradients(
-                hidden_ptr + ((layer - 1) * GROUPS + group) * step,
-                dhidden_ptr + (layer * GROUPS + group) * step,
-                below + group * width * width, below + GROUPS * width * width + group * width,
-                rows, width, width, H, H, TILE, STAGES, DOT, INPUT_PRECISION,
-            )  # fmt: skip
-        sums += 2 * GROUPS * (width + 1) * width
-        hidden_ptr += 2 * GROUPS * step
-    if (layer == 3) | (not DEEP):
-        _weight_gradients(
-            hidden_ptr + group * step, dout_ptr + group * rows.to(tl.int64) * OUT,
-            sums + group * width * moved, sums + GROUPS * width * moved + group * moved,
-            rows, width, moved, H, OUT, TILE, STAGES, DOT, INPUT_PRECISION,
-        )  # fmt: skip
+        channel = tl.arange(0, IN)[:, None]
+        at = tl.where(channel < KEPT, GROUP * KEPT + channel, GROUPS * KEPT + GROUP) * H
+        tl.store(sums_ptr + at + tl.arange(0, H)[None, :], dw1, mask=channel <= KEPT)
+        sums_ptr += GROUPS * (KEPT + 1) * H
+        _store(sums_ptr, dw2, db2, H, H, GROUP, GROUPS, H, H)
+        sums_ptr += GROUPS * (H + 1) * H
+        _store(sums_ptr, dw3, db3, H, H, GROUP, GROUPS, H, H)
+        sums_ptr += GROUPS * (H + 1) * H
+    _store(sums_ptr, dw4, db4, H, MOVED, GROUP, GROUPS, H, OUT)

@@ -11,6 +11,8 @@ import triton
 import triton.language as tl
 
 HALF_PI = tl.constexpr(1.5707963267948966)
+LARGEST_HALF = tl.constexpr(65504.0)
+"""The largest number in fp16."""
 
 
 @triton.jit
@@ -31,8 +33,11 @@ def vector(ptr, count, COUNT: tl.constexpr):
 
 @triton.jit
 def dense(x, weight, bias, DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr):
-    """x weight + bias, summed in fp32."""
-    return tl.dot(x.to(DOT), weight, input_precision=INPUT_PRECISION) + bias[None, :]
+    """x weight + bias, summed in fp32; x is no larger than its type can hold."""
+    x = x.to(DOT)
+    if tl.float16 == DOT:
+        x = tl.minimum(x, tl.full((1, 1), LARGEST_HALF, DOT))
+    return tl.dot(x, weight, input_precision=INPUT_PRECISION) + bias[None, :]
 
 
 @triton.jit
@@ -58,39 +63,40 @@ def _atan(x):
 
 @triton.jit
 def _hidden_layers(
-    x, w1, w2, w3, b1_ptr, b2_ptr, b3_ptr, hidden_ptr, at, step, inside,
-    H: tl.constexpr, KEEP: tl.constexpr, DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
+    x, w1, w2, w3, b1_ptr, b2_ptr, b3_ptr, hidden, first, group, GROUPS: tl.constexpr,
+    H: tl.constexpr, KEEP: tl.constexpr, TILE: tl.constexpr, DOT: tl.constexpr,
+    INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """The three layers that have a relu; KEEP stores each of them, `step` numbers apart."""
+    """The three layers that have a relu; KEEP stores each of them."""
     column = tl.arange(0, H)
     h = tl.maximum(dense(x, w1, tl.load(b1_ptr + column), DOT, INPUT_PRECISION), 0.0)
     if KEEP:
-        tl.store(hidden_ptr + at, h, mask=inside)
+        hidden.store([group, first, 0], h.to(hidden.dtype).reshape(1, TILE, H))
     h = tl.maximum(dense(h, w2, tl.load(b2_ptr + column), DOT, INPUT_PRECISION), 0.0)
     if KEEP:
-        tl.store(hidden_ptr + at + step, h, mask=inside)
+        hidden.store([GROUPS + group, first, 0], h.to(hidden.dtype).reshape(1, TILE, H))
     h = tl.maximum(dense(h, w3, tl.load(b3_ptr + column), DOT, INPUT_PRECISION), 0.0)
     if KEEP:
-        tl.store(hidden_ptr + at + 2 * step, h, mask=inside)
+        hidden.store([2 * GROUPS + group, first, 0], h.to(hidden.dtype).reshape(1, TILE, H))
     return h
 
 
 @triton.jit
 def couple_forward_kernel(
     x_ptr, features_ptr, total_ptr, w1_ptr, b1_ptr, w2_ptr, b2_ptr, w3_ptr, b3_ptr,
-    w4_ptr, b4_ptr, y_ptr, terms_ptr, scale_ptr, inputs_ptr, hidden_ptr, rows, factor,
+    w4_ptr, b4_ptr, y_ptr, terms_ptr, scale_ptr, hidden, rows, factor,
     C: tl.constexpr, KEPT: tl.constexpr, IN: tl.constexpr, OUT: tl.constexpr, H: tl.constexpr,
     GROUPS: tl.constexpr, DEEP: tl.constexpr, INVERSE: tl.constexpr, FLIP_IN: tl.constexpr,
     FLIP_OUT: tl.constexpr, HAS_TOTAL: tl.constexpr, SCALE: tl.constexpr, SHIFT: tl.constexpr,
-    KEEP: tl.constexpr, TILE: tl.constexpr, STAGES: tl.constexpr, DOT: tl.constexpr,
-    INPUT_PRECISION: tl.constexpr,
+    KEEP: tl.constexpr, EVEN: tl.constexpr, TILE: tl.constexpr, STAGES: tl.constexpr,
+    DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Every num_programs-th tile of TILE points.
 
     DEEP runs four layers on the kept channels; else one on features (G, M, H). SCALE gives the
     scale (M, moved channels) and terms, and SHIFT y, from a scale that is there already if need
-    be. KEEP stores the network's inputs (M, IN) and hidden layers (3, G, M, H). Weights v are the
-    scale's and w the shift's.
+    be. KEEP stores hidden layers as tiles of (3 G, M, H). EVEN says that all tiles are full.
+    Weights v are the scale's and w the shift's.
     """
     MOVED: tl.constexpr = C - KEPT
     LAST: tl.constexpr = GROUPS - 1
@@ -108,9 +114,11 @@ def couple_forward_kernel(
         w4 = matrix(w4_ptr + LAST * H * MOVED, H, MOVED, H, OUT).to(DOT)
     row = tl.arange(0, TILE)
     group_step = rows.to(tl.int64) * H
-    start = tl.program_id(0).to(tl.int64) * TILE
-    for first in tl.range(start, rows, tl.num_programs(0) * TILE, num_stages=STAGES):
-        is_row = row < rows - first
+    for tile in tl.range(
+        tl.program_id(0), tl.cdiv(rows, TILE), tl.num_programs(0), num_stages=STAGES
+    ):
+        first = tile * TILE
+        is_row = row < (TILE if EVEN else rows - first)
         inside = is_row[:, None]
         is_kept = inside & (tl.arange(0, IN) < KEPT)[None, :]
         is_moved = inside & (tl.arange(0, OUT) < MOVED)[None, :]
@@ -122,8 +130,8 @@ def couple_forward_kernel(
         if SCALE:
             if DEEP:
                 h = _hidden_layers(
-                    kept, v1, v2, v3, b1_ptr, b2_ptr, b3_ptr, hidden_ptr, hidden_at,
-                    GROUPS * group_step, inside, H, KEEP, DOT, INPUT_PRECISION,
+                    kept, v1, v2, v3, b1_ptr, b2_ptr, b3_ptr, hidden, first, 0, GROUPS,
+                    H, KEEP, TILE, DOT, INPUT_PRECISION,
                 )  # fmt: skip
             else:
                 h = tl.load(features_ptr + hidden_at, mask=inside, other=0.0)
@@ -141,12 +149,8 @@ def couple_forward_kernel(
             if DEEP:
                 h = _hidden_layers(
                     kept, w1, w2, w3, b1_ptr + LAST * H, b2_ptr + LAST * H, b3_ptr + LAST * H,
-                    hidden_ptr, hidden_at, GROUPS * group_step, inside,
-                    H, KEEP, DOT, INPUT_PRECISION,
+                    hidden, first, LAST, GROUPS, H, KEEP, TILE, DOT, INPUT_PRECISION,
                 )  # fmt: skip
-                if KEEP:
-                    input_at = first * IN + row[:, None] * IN + tl.arange(0, IN)[None, :]
-                    tl.store(inputs_ptr + input_at, kept, mask=inside)
             else:
                 h = tl.load(features_ptr + hidden_at, mask=inside, other=0.0)
             bias = vector(b4_ptr + LAST * MOVED, MOVED, OUT)
