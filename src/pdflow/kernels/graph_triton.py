@@ -1,11 +1,10 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
-"""Nearest neighbours within patches on CUDA: exact fp32 distances, a few queries per program.
+"""Nearest neighbours within patches on CUDA: exact fp32 distances, one warp to a query.
 
-All N distances of a query stay in registers. The points are dealt into 2 K piles or more; whatever
-K of the piles' minima do not exceed bounds the K-th smallest distance from above, and bisection
-finds a bound that few more than K points keep. Those alone are packed together and ranked by
-counting. Where more than CAPACITY keep it (many equal points), K passes over all distances take one
-by one.
+All N distances of a query stay in registers. The points are dealt into 128 piles; whatever K of
+the piles' minima do not exceed bounds the K-th smallest distance from above, and bisection finds a
+bound that few more than K points keep. Those alone are packed together and ranked by counting.
+Where more than CAPACITY keep it (many equal points), K passes over all distances take one by one.
 
 For K = 1 there is nothing to rank: every lane keeps the best of the points it has seen.
 """
@@ -19,13 +18,16 @@ from torch import Tensor
 
 FARTHEST = tl.constexpr(3e38)
 HALVINGS = tl.constexpr(12)
-LANES = tl.constexpr(64)
+LANES = tl.constexpr(32)
+QUAD = tl.constexpr(4)
+PILES = LANES.value * QUAD.value
 
 
 @triton.jit
-def _sq_distances(query_at, is_query, points_at, row, is_point, points, ALL: tl.constexpr):
+def _sq_distances(query_at, points_at, row, is_point, points, ALL: tl.constexpr):
     """Sums of squared differences of coordinates, infinite where there is no point.
 
+    query_at   where each query begins, of the rank of row
     points_at  where the patch begins, one coordinate of all points after the other
     ALL        every row is a point
 
@@ -34,12 +36,12 @@ def _sq_distances(query_at, is_query, points_at, row, is_point, points, ALL: tl.
     """
     sq_distance = 0.0
     for axis in tl.static_range(3):
-        from_query = tl.load(query_at + axis, mask=is_query, other=0.0)
+        from_query = tl.load(query_at + axis)
         if ALL:
             to_point = tl.load(points_at + axis * points + row)
         else:
             to_point = tl.load(points_at + axis * points + row, mask=is_point, other=0.0)
-        difference = from_query[:, None] - to_point
+        difference = from_query - to_point
         sq_distance += difference * difference
     sq_distance = tl.where(sq_distance < FARTHEST, sq_distance, FARTHEST)
     return sq_distance if ALL else tl.where(is_point, sq_distance, float("inf"))
@@ -69,64 +71,71 @@ def _ranks(sq_distance, row, slot, found):
     Without equal ones the ranks of the `found` slots sum up to 0 + 1 + 2 + ...; only where they do
     not are rows compared.
     """
-    closer = sq_distance[:, :, None] < sq_distance[:, None, :]
-    rank = tl.sum(tl.where(closer, 1.0, 0.0), 1).to(tl.int32)
+    closer = sq_distance[:, None, :] < sq_distance[:, :, None]
+    rank = tl.sum(tl.where(closer, 1.0, 0.0), 2).to(tl.int32)
     total = tl.sum(tl.where(slot < found[:, None], rank, 0), 1)
     if tl.sum(found * (found - 1) // 2 - total, 0) != 0:
-        equal = sq_distance[:, :, None] == sq_distance[:, None, :]
-        earlier = row[:, :, None] < row[:, None, :]
-        rank += tl.sum((equal & earlier).to(tl.int32), 1)
+        equal = sq_distance[:, None, :] == sq_distance[:, :, None]
+        earlier = row[:, None, :] < row[:, :, None]
+        rank += tl.sum((equal & earlier).to(tl.int32), 2)
     return rank
 
 
 @triton.jit
 def nearest_kernel(
     queries_ptr, points_ptr, packed_ptr, rows_ptr, queries, points,
-    K: tl.constexpr, QUERIES: tl.constexpr, POINTS: tl.constexpr, PILES: tl.constexpr,
-    CAPACITY: tl.constexpr, ALL: tl.constexpr,
+    K: tl.constexpr, QUERIES: tl.constexpr, POINTS: tl.constexpr, CAPACITY: tl.constexpr,
+    ALL: tl.constexpr,
 ):  # fmt: skip
-    """K nearest points for QUERIES queries of one patch.
+    """K nearest points for QUERIES queries of one patch; the last query is done more than once.
 
     queries_ptr  (B, M, 3), points_ptr (B, 3, N), packed_ptr CAPACITY rows for each query
     ALL          N = POINTS
     """
     patch = tl.program_id(1).to(tl.int64)
     query = tl.program_id(0) * QUERIES + tl.arange(0, QUERIES)
-    is_query = query < queries
-    query_at = queries_ptr + (patch * queries + query) * 3
+    query = patch * queries + tl.minimum(query, queries - 1)
     points_at = points_ptr + patch * points * 3
-    packed_at = packed_ptr + (patch * queries + query)[:, None] * CAPACITY
-    result_at = rows_ptr + (patch * queries + query)[:, None] * K
-    row = tl.arange(0, POINTS)[None, :]
+    # In this order of axes Triton keeps all points of a lane in one thread.
+    lane = tl.arange(0, LANES)[None, :, None, None]
+    turn = tl.arange(0, POINTS // (LANES * QUAD))[None, None, :, None]
+    quad = tl.arange(0, QUAD)[None, None, None, :]
+    row = turn * (LANES * QUAD) + lane * QUAD + quad
     is_point = row < points
-    sq_distance = _sq_distances(query_at, is_query, points_at, row, is_point, points, ALL)
+    query_at = queries_ptr + query * 3
+    sq_distance = _sq_distances(
+        query_at[:, None, None, None], points_at, row, is_point, points, ALL
+    )
 
-    least = tl.min(tl.reshape(sq_distance, (QUERIES, POINTS // PILES, PILES)), 1)
-    within = (sq_distance <= _bound(least, K)[:, None]) & is_point
+    least = tl.reshape(tl.min(sq_distance, 2), (QUERIES, LANES * QUAD))
+    within = sq_distance <= _bound(least, K)[:, None, None, None]
+    within = within if ALL else within & is_point
     # A point is packed after those of its lane before it, and those of all lanes before.
-    lanes: tl.constexpr = min(LANES, POINTS)
-    by_lane = tl.reshape(within.to(tl.int32), (QUERIES, POINTS // lanes, lanes))
-    of_lane = tl.sum(by_lane, 1)
-    place = tl.cumsum(by_lane, 1) + (tl.cumsum(of_lane, 1) - of_lane)[:, None, :] - 1
-    place = tl.reshape(place, (QUERIES, POINTS))
+    counted = within.to(tl.int32)
+    of_quad = tl.sum(counted, 3)
+    of_lane = tl.sum(of_quad, 2)
+    before = tl.cumsum(of_quad, 2) - of_quad + (tl.cumsum(of_lane, 1) - of_lane)[:, :, None]
+    place = before[:, :, :, None] + tl.cumsum(counted, 3) - 1
     found = tl.sum(of_lane, 1)
 
+    result_at = rows_ptr + query[:, None] * K
     if tl.max(found, 0) <= CAPACITY:
-        rows = tl.broadcast_to(row, (QUERIES, POINTS))
-        tl.store(packed_at + place, rows, mask=within & is_query[:, None])
+        rows = tl.broadcast_to(row, within.shape)
+        tl.store(packed_ptr + query[:, None, None, None] * CAPACITY + place, rows, mask=within)
         tl.debug_barrier()
         slot = tl.arange(0, CAPACITY)[None, :]
-        filled = (slot < found[:, None]) & is_query[:, None]
-        near = tl.load(packed_at + slot, mask=filled, other=0)
-        sq_near = _sq_distances(query_at, is_query, points_at, near, filled, points, False)
+        filled = slot < found[:, None]
+        near = tl.load(packed_ptr + query[:, None] * CAPACITY + slot, mask=filled, other=0)
+        sq_near = _sq_distances(query_at[:, None], points_at, near, filled, points, False)
         rank = _ranks(sq_near, near, slot, found)
         tl.store(result_at + rank, near.to(tl.int64), mask=filled & (rank < K))
     else:
         for k in range(K):
-            is_least = sq_distance == tl.min(sq_distance, 1)[:, None]
-            taken = tl.min(tl.where(is_least, row, POINTS), 1)[:, None]
-            tl.store(result_at + k, taken.to(tl.int64), mask=is_query[:, None])
-            sq_distance = tl.where(row == taken, float("inf"), sq_distance)
+            nearest = tl.min(tl.min(tl.min(sq_distance, 3), 2), 1)
+            is_least = sq_distance == nearest[:, None, None, None]
+            taken = tl.min(tl.min(tl.min(tl.where(is_least, row, POINTS), 3), 2), 1)
+            tl.store(result_at + k, taken[:, None].to(tl.int64))
+            sq_distance = tl.where(row == taken[:, None, None, None], float("inf"), sq_distance)
 
 
 @triton.jit
@@ -179,15 +188,16 @@ def nearest(
     if k == 1:
         return nearest_one(queries, points)[..., None]
     batch, count, _ = queries.shape
-    piles = 2 * triton.next_power_of_2(k)
-    padded = max(triton.next_power_of_2(points.shape[1]), piles)
-    capacity = max(64, piles)
+    padded = max(triton.next_power_of_2(points.shape[1]), PILES)
+    capacity = max(64, 2 * triton.next_power_of_2(k))
+    # More warps at a time, but only where the distances still fit.
+    registers = {"maxnreg": 96} if padded <= 1024 else {}
     rows = queries.new_empty((batch, count, k), dtype=torch.long)
     packed = queries.new_empty((batch, count, capacity), dtype=torch.int32)
     nearest_kernel[triton.cdiv(count, per_program), batch](
         queries, points.mT.contiguous(), packed, rows, count, points.shape[1],
-        K=k, QUERIES=per_program, POINTS=padded, PILES=piles, CAPACITY=capacity,
-        ALL=points.shape[1] == padded, num_warps=warps,
+        K=k, QUERIES=per_program, POINTS=padded, CAPACITY=capacity,
+        ALL=points.shape[1] == padded, num_warps=warps, **registers,
     )  # fmt: skip
     return rows
 
