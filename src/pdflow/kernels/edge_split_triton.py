@@ -57,11 +57,13 @@ def split_forward_kernel(
 def split_backward_kernel(
     x_ptr, weight_ptr, dcentre_ptr, dneighbour_ptr, dx_ptr, sums_ptr, rows, stride, inputs,
     GROUPS: tl.constexpr, H: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr,
-    DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
+    OTHERS: tl.constexpr, DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
     """One block of channels of every num_programs-th tile, for all groups.
 
     The channel after the last input is 1 everywhere: its row of the weights' gradient is the bias'.
+
+    OTHERS  a power of 2 that is not less than the number of channels that are no inputs, or 0
     """
     program = tl.program_id(0)
     channel = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)[None, :]
@@ -91,6 +93,11 @@ def split_backward_kernel(
         dx = tl.dot(dcentre, to_centre, input_precision=INPUT_PRECISION)
         dx = tl.dot(dneighbour, to_neighbour, dx, input_precision=INPUT_PRECISION)
         tl.store(dx_ptr + row * stride + channel, dx, mask=inside & is_input)
+        if OTHERS:
+            other_channel = inputs + tl.arange(0, OTHERS)[None, :]
+            is_other = inside & (other_channel < stride) & (tl.program_id(1) == 0)
+            zeros = tl.zeros((TILE, OTHERS), tl.float32)
+            tl.store(dx_ptr + row * stride + other_channel, zeros, mask=is_other)
     sums = sums_ptr + program.to(tl.int64) * GROUPS * (3 * inputs + 1) * H
     tl.store(sums + at, dto_centre, mask=is_input)
     tl.store(sums + inputs * H + at, dto_neighbour, mask=is_input)
@@ -153,11 +160,12 @@ def backward(
         tile = min(128, (2**14 if precision == "bf16" else 2**12) // (groups * width))
     programs = max(1, waves * multiprocessors(x.device) // blocks)
     programs = min(triton.cdiv(rows, tile), programs)
-    dx = torch.empty_like(x) if inputs == stride else torch.zeros_like(x)
+    dx = torch.empty_like(x)
     sums = x.new_empty(programs, groups * (3 * inputs + 1) * width)
     split_backward_kernel[programs, blocks](
         x, weight, dcentre, dneighbour, dx, sums, rows, stride, inputs, GROUPS=groups,
-        H=width, BLOCK=block, TILE=tile, **arithmetic(precision), num_warps=warps,
+        H=width, BLOCK=block, TILE=tile, num_warps=warps, **arithmetic(precision),
+        OTHERS=triton.next_power_of_2(stride - inputs) if stride > inputs else 0,
     )  # fmt: skip
     dweight, dbias = sum_partials(sums).split([weight.numel(), groups * width])
     return dx, dweight.view_as(weight), dbias.view(groups, width)
