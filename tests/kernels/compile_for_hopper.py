@@ -37,9 +37,9 @@ def code(name: str, **constants: object) -> str:
 
 if __name__ == "__main__":
     kernels = {
-        "forward": code("forward_kernel", K=16, CHOICE=True),
-        "inference": code("forward_kernel", K=16, CHOICE=False),
-        "features": code("features_kernel", K=16),
-        "weights": code("weights_kernel", K=16),
+        "forward": code("edge_forward_kernel", K=16, CHOICE=True),
+        "inference": code("edge_forward_kernel", K=16, CHOICE=False),
+        "features": code("edge_backward_features_kernel", K=16),
+        "weights": code("edge_backward_weights_kernel", K=16),
     }
     print(json.dumps(kernels))

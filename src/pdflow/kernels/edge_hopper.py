@@ -138,7 +138,7 @@ def _either(a, b):
 
 
 @gluon.jit
-def forward_kernel(
+def edge_forward_kernel(
     centre_ptr, neighbour_ptr, graph_ptr, weight_ptr, bias_ptr, out_ptr, choice_ptr, active_ptr,
     graph_patch_stride, graph_node_stride, points, K: gl.constexpr, CHOICE: gl.constexpr,
 ):  # fmt: skip
@@ -184,7 +184,7 @@ def forward_kernel(
 
 
 @gluon.jit
-def features_kernel(
+def edge_backward_features_kernel(
     centre_ptr, neighbour_ptr, weight_ptr, choice_ptr, dout_ptr, list_ptr, lengths_ptr,
     dcentre_ptr, dneighbour_ptr, patches, points, K: gl.constexpr,
 ):  # fmt: skip
@@ -224,7 +224,7 @@ def features_kernel(
 
 
 @gluon.jit
-def weights_kernel(
+def edge_backward_weights_kernel(
     centre_ptr, neighbour_ptr, choice_ptr, dout_ptr, list_ptr, lengths_ptr, sums_ptr,
     patches, points, K: gl.constexpr,
 ):  # fmt: skip
@@ -297,7 +297,7 @@ def forward(
     """`edge_triton.forward` for bf16 features."""
     groups, batch, points, _ = centre.shape
     out, choice, active = empty_results(centre, neighbours, with_choice)
-    forward_kernel[triton.cdiv(points, NODES), batch, groups](
+    edge_forward_kernel[triton.cdiv(points, NODES), batch, groups](
         centre, neighbour, neighbours, weight, bias, out, choice, active,
         neighbours.stride(0), neighbours.stride(1), points,
         K=neighbours.shape[-1], CHOICE=with_choice, num_warps=WARPS,
@@ -320,13 +320,13 @@ def backward(
     steps = edges.shape[-2]
     dcentre = torch.empty_like(centre)
     dneighbour = torch.zeros_like(neighbour)
-    features_kernel[_programs(centre, FEATURE_PROGRAMS), groups](
+    edge_backward_features_kernel[_programs(centre, FEATURE_PROGRAMS), groups](
         centre, neighbour, weight, choice, dout, edges, lengths, dcentre, dneighbour,
         batch, points, K=steps, num_warps=WARPS, maxnreg=FEATURE_REGISTERS,
     )  # fmt: skip
     programs = _programs(centre, WEIGHT_PROGRAMS)
     sums = weight.new_empty((programs, groups * (width + 1) * width), dtype=torch.float32)
-    weights_kernel[programs, groups](
+    edge_backward_weights_kernel[programs, groups](
         centre, neighbour, choice, dout, edges, lengths, sums,
         batch, points, K=steps, num_warps=WARPS,
     )  # fmt: skip
