@@ -9,6 +9,8 @@ A_s samples eps (B, N, D_a), A_c looks at the neighbourhood, and A_t moves eps a
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -110,12 +112,12 @@ class ConditionalAffine(Bijection):
 
     def transform(self, x: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
         """The log-determinant is the sum of s."""
-        mu, log_scale = self.net(context).chunk(2, dim=-1)
+        mu, log_scale = self.net(_given(context).to(x.dtype)).chunk(2, dim=-1)
         return x * torch.exp(log_scale) + mu, log_scale.sum(-1)
 
     def untransform(self, y: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
         """x = (y - mu) exp(-s)."""
-        mu, log_scale = self.net(context).chunk(2, dim=-1)
+        mu, log_scale = self.net(_given(context).to(y.dtype)).chunk(2, dim=-1)
         return (y - mu) * torch.exp(-log_scale), -log_scale.sum(-1)
 
 
@@ -130,6 +132,7 @@ class ConditionalCoupling(Bijection):
     def __init__(self, channels: int, features: int, hidden: int, keep_first: bool, norm: str):
         super().__init__()
         first = channels // 2
+        self.parts = 1
         self.sizes = (first, channels - first)
         self.keep_first = keep_first
         kept, moved = self.sizes if keep_first else self.sizes[::-1]
@@ -149,10 +152,17 @@ class ConditionalCoupling(Bijection):
         return y, terms
 
     def couple(
-        self, x: Tensor, features: Tensor | None, total: Tensor | None, squash: bool = False
+        self,
+        x: Tensor,
+        features: Tensor | None,
+        total: Tensor | None,
+        *,
+        drawn: bool = False,
+        squash: bool = False,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Transform x (B, N, C), and add to the log-determinant terms `total` (B, N).
 
+        drawn    add -log N(x; 0, I) to them
         squash   do what a `Sigmoid` after this layer would do
         returns  y, the terms, and the features for the next coupling (`gated_couple` says why)
         """
@@ -163,6 +173,7 @@ class ConditionalCoupling(Bijection):
             self._norm(),
             keep_first=self.keep_first,
             total=total,
+            drawn=drawn,
             squash=squash,
         )
 
@@ -192,8 +203,8 @@ class ConditionalCoupling(Bijection):
         assert mean is not None
         assert var is not None
         if norm.training and norm.num_batches_tracked is not None:
-            norm.num_batches_tracked.add_(1)
-        return Norm(mean, var, norm.training, norm.momentum, norm.eps)
+            norm.num_batches_tracked.add_(self.parts)
+        return Norm(mean, var, norm.training, norm.momentum, norm.eps, self.parts)
 
 
 class GatedFlow(Chain):
@@ -204,11 +215,20 @@ class GatedFlow(Chain):
 
     def transform(self, x: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
         """First step first."""
+        return self._couple(x, context, drawn=False)
+
+    def sample(self, eps: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Transform eps, drawn from N(0, I): y (B, N, C) and the terms (B, N) of -log q(y)."""
+        return self._couple(eps, context, drawn=True)
+
+    def _couple(self, x: Tensor, context: Tensor | None, drawn: bool) -> tuple[Tensor, Tensor]:
         *couplings, _ = self
         total = None
         for i, coupling in enumerate(couplings, 1):
             assert isinstance(coupling, ConditionalCoupling)
-            x, total, context = coupling.couple(x, context, total, squash=i == len(couplings))
+            x, total, context = coupling.couple(
+                x, context, total, drawn=drawn and i == 1, squash=i == len(couplings)
+            )
         assert total is not None
         return x, total
 
@@ -259,8 +279,24 @@ class Augmentation(nn.Module):
     def forward(self, points: Tensor, neighbours: Tensor, eps: Tensor) -> tuple[Tensor, Tensor]:
         """p_bar (B, N, D_a) and the per-point terms (B, N) of log q(p_bar | points), Eq. (19)."""
         features = self.condition(points, neighbours)
+        if isinstance(self.flow, GatedFlow):
+            augmented, terms = self.flow.sample(eps, features)
+            return augmented, -terms
         augmented, terms = self.flow.transform(eps, features)
         return augmented, standard_normal_log_density(eps) - terms
+
+
+@contextmanager
+def statistics_of_parts(network: nn.Module, parts: int) -> Iterator[None]:
+    """Within the block, each of `parts` equal parts of a batch is a batch for its norms."""
+    couplings = [part for part in network.modules() if isinstance(part, ConditionalCoupling)]
+    for coupling in couplings:
+        coupling.parts = parts
+    try:
+        yield
+    finally:
+        for coupling in couplings:
+            coupling.parts = 1
 
 
 def standard_normal_log_density(x: Tensor) -> Tensor:

@@ -42,14 +42,14 @@ def neighbour_mean(
     neighbours  (B, N, K) rows of points
     precision   of products; by default that of `torch.set_float32_matmul_precision`. Fused kernels
                 run unless it is "ieee", round to tf32 forward and to bf16 backward; positions
-                themselves are not rounded
+                themselves are not rounded. For "bf16" they return bf16.
     """
     precision = precision or default_precision(points.dtype)
     if precision != "ieee" and _fused(points, weights):
         from pdflow.kernels.condition_triton import NeighbourMean
 
         result: Tensor = NeighbourMean.apply(
-            points.contiguous(), neighbours, "tf32", *(weight.contiguous() for weight in weights)
+            points.contiguous(), neighbours, precision, *(weight.contiguous() for weight in weights)
         )  # type: ignore[no-untyped-call]
         return result
     return neighbour_mean_torch(points, neighbours, weights)

@@ -70,7 +70,7 @@ def mean_forward_kernel(
     for k in tl.static_range(K):
         neighbour = tl.load(neighbours_ptr + row.to(tl.int64) * stride + k, mask=is_row, other=0)
         at = (first + neighbour.to(tl.int32))[:, None] * H + column
-        mean += tl.load(h_ptr + at, mask=inside, other=0.0)
+        mean += tl.load(h_ptr + at, mask=inside, other=0.0).to(tl.float32)
     mean = mean / K
     tl.store(mean_ptr + row[:, None] * H + column, mean, mask=inside)
     features = _layer(mean, last_ptr, last_bias_ptr, F, H, DOT, INPUT_PRECISION)
@@ -94,6 +94,7 @@ def mean_backward_kernel(
         is_row = row < rows
         inside = is_row[:, None]
         d = tl.load(dfeatures_ptr + row[:, None] * F + out[None, :], mask=inside, other=0.0)
+        d = d.to(tl.float32)
         mean = tl.load(mean_ptr + row[:, None] * H + column, mask=inside, other=0.0)
         dbias += d
         d = d.to(DOT)
@@ -204,13 +205,15 @@ def forward(
     points: Tensor, neighbours: Tensor, weights: ConditionWeights, precision: str, tile: int = 64,
     warps: int = 4,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """What is averaged and the means (B, N, H), and features (B, N, F)."""
+    """What is averaged and the means (B, N, H), and features (B, N, F), rounded for "bf16"."""
     batch, count, dims = points.shape
     rows, (features, width) = batch * count, weights.last.shape
     grid = (triton.cdiv(rows, tile),)
-    options = {"TILE": tile, "num_warps": warps, **arithmetic(precision)}
-    h, mean = points.new_empty(2, batch, count, width)
-    result = points.new_empty(batch, count, features)
+    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+    rounding = arithmetic("ieee" if precision == "ieee" else "tf32")
+    options = {"TILE": tile, "num_warps": warps, **rounding}
+    h, mean = points.new_empty(2, batch, count, width, dtype=dtype)
+    result = points.new_empty(batch, count, features, dtype=dtype)
     points_forward_kernel[grid](points, *weights[:6], h, rows, D=dims, H=width, **options)
     mean_forward_kernel[grid](
         h, neighbours, *weights[6:], mean, result, rows, count, neighbours.stride(1),
@@ -231,7 +234,7 @@ def backward(
     options = {
         "TILE": tile, "num_warps": warps, **arithmetic("ieee" if precision == "ieee" else "bf16")
     }  # fmt: skip
-    dh = torch.zeros_like(h)
+    dh = torch.zeros_like(h, dtype=torch.float32)
     last_sums = points.new_empty(programs, features * (width + 1))
     mean_backward_kernel[(programs,)](
         dfeatures, mean, neighbours, weights.last, dh, last_sums, rows, count, neighbours.stride(1),

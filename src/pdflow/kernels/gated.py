@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -42,7 +43,8 @@ class GatedWeights(NamedTuple):
 class Norm(NamedTuple):
     """Running mean and variance (H,) of batch normalisation, and whether the batch's are used.
 
-    Where they are, the running ones move by `momentum` of the way to them.
+    Where they are, the running ones move by `momentum` of the way to them. Each of `parts` equal
+    parts of a batch has statistics of its own, as if one came after the other.
     """
 
     mean: Tensor
@@ -50,6 +52,7 @@ class Norm(NamedTuple):
     training: bool
     momentum: float
     eps: float
+    parts: int = 1
 
 
 def gated_couple(
@@ -60,18 +63,20 @@ def gated_couple(
     *,
     keep_first: bool,
     total: Tensor | None = None,
+    drawn: bool = False,
     squash: bool = False,
     precision: Precision | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """y = (x + shift) sigmoid(scale) on one part of the channels, as the other part says.
 
     x           (B, N, C)
-    features    (B, N, F) of the condition net
+    features    (B, N, F) of the condition net, float32 or bf16
     keep_first  whether the first C - M channels are kept, or the last ones
     total       (B, N) log-determinant terms of what came before
+    drawn       whether terms begin with -log N(x; 0, I): those of the last coupling are -log q then
     squash      whether a sigmoid of all channels follows
     precision   of products; by default that of `torch.set_float32_matmul_precision`. Fused kernels
-                run unless it is "ieee", round to tf32 forward and to bf16 backward
+                run unless it is "ieee", and round to bf16 backward
     returns     y (B, N, C), total plus the terms (B, N) of this coupling, and the features: given
                 to the next coupling, their gradients are added up on the way back
     """
@@ -85,12 +90,13 @@ def gated_couple(
             None if total is None else total.contiguous(),
             norm,
             keep_first,
+            drawn,
             squash,
-            "tf32",
+            precision,
             *(weight.contiguous() for weight in weights if weight is not None),
         )  # type: ignore[no-untyped-call]
         return result
-    y, terms = gated_couple_torch(x, features, weights, norm, keep_first, total, squash)
+    y, terms = gated_couple_torch(x, features, weights, norm, keep_first, total, drawn, squash)
     return y, terms, features
 
 
@@ -101,6 +107,7 @@ def gated_couple_torch(
     norm: Norm | None,
     keep_first: bool,
     total: Tensor | None = None,
+    drawn: bool = False,
     squash: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """`gated_couple` in plain torch, for any device and type."""
@@ -111,6 +118,8 @@ def gated_couple_torch(
     moved = (moved + shift) * torch.sigmoid(scale)
     y = torch.cat([kept, moved] if keep_first else [moved, kept], -1)
     terms = logsigmoid(scale).sum(-1)
+    if drawn:
+        terms = terms + 0.5 * (x.square() + math.log(2 * math.pi)).sum(-1)
     if squash:
         terms = terms + (logsigmoid(y) + logsigmoid(-y)).sum(-1)
         y = torch.sigmoid(y)
@@ -125,12 +134,14 @@ def shift_and_scale(
     h = linear(kept, w.lift, w.lift_bias)
     u = linear(_both_elus(h), w.inner, w.inner_bias)
     gated = linear(_both_elus(u), w.gate, w.gate_bias)
-    gated = gated + linear(_both_elus(features), w.condition, w.condition_bias)
+    features = _both_elus(features.to(h.dtype))
+    gated = gated + linear(features, w.condition, w.condition_bias)
     value, gate = gated.chunk(2, dim=-1)
     h = h + value * torch.sigmoid(gate)
     if norm is not None:
-        flat, options = h.flatten(0, 1), (norm.training, norm.momentum, norm.eps)
-        h = batch_norm(flat, norm.mean, norm.var, w.gamma, w.beta, *options).view_as(h)
+        options = (norm.mean, norm.var, w.gamma, w.beta, norm.training, norm.momentum, norm.eps)
+        parts = h.flatten(0, 1).chunk(norm.parts)
+        h = torch.cat([batch_norm(part, *options) for part in parts]).view_as(h)
     out = linear(h, w.last, w.last_bias) * torch.exp(LOG_SCALE_SPEED * w.log_scale)
     return out[..., 0::2], out[..., 1::2]
 

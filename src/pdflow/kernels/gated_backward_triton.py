@@ -15,19 +15,22 @@ def shift_backward_kernel(
     dx_ptr, dlast_ptr, sums_ptr, rows,
     C: tl.constexpr, KEPT: tl.constexpr, KEPT_AT: tl.constexpr, MOVED: tl.constexpr,
     MOVED_AT: tl.constexpr, IN: tl.constexpr, OUT: tl.constexpr, H: tl.constexpr,
-    HAS_TERMS: tl.constexpr, SQUASH: tl.constexpr, TILE: tl.constexpr, DOT: tl.constexpr,
-    INPUT_PRECISION: tl.constexpr,
+    HAS_TERMS: tl.constexpr, DRAWN: tl.constexpr, SQUASH: tl.constexpr, TILE: tl.constexpr,
+    DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Every num_programs-th tile: gradients of the last layer's output (2, M, MOVED), and sums.
 
-    The sums of a program are (2 MOVED, H) products with the normalised input of the last layer,
-    (2 MOVED,) of the gradients, and (2 MOVED,) for the log scale. dx lacks what goes through the
-    network.
+    The sums of a program and part are (2 MOVED, H) products with the normalised input of the last
+    layer, (2 MOVED,) of the gradients, and (2 MOVED,) for the log scale. dx lacks what goes through
+    the network.
     """
     column = tl.arange(0, H)
     out = tl.arange(0, OUT)
     is_out = out < MOVED
     channel = tl.arange(0, IN)
+    part = tl.program_id(1)
+    parts = tl.num_programs(1)
+    norm_ptr += part * 2 * H
     mean = tl.load(norm_ptr + column)[None, :]
     grow = tl.load(norm_ptr + H + column)[None, :]
     shift_speed = tl.exp(_pairs(log_scale_ptr, out, is_out, 0) * SPEED)
@@ -41,6 +44,7 @@ def shift_backward_kernel(
     for tile in tl.range(tl.program_id(0), tl.cdiv(rows, TILE), tl.num_programs(0), num_stages=1):
         row = tile * TILE + tl.arange(0, TILE)
         is_row = row < rows
+        row += part * rows
         is_moved = is_row[:, None] & is_out[None, :]
         is_kept = is_row[:, None] & (channel < KEPT)[None, :]
         kept_at = row[:, None] * C + KEPT_AT + channel[None, :]
@@ -55,16 +59,19 @@ def shift_backward_kernel(
             dkept = dkept * y * (1.0 - y) + dterms * (1.0 - 2.0 * y)
             y = tl.load(y_ptr + moved_at, mask=is_moved, other=0.0)
             dmoved = dmoved * y * (1.0 - y) + dterms * (1.0 - 2.0 * y)
+        if DRAWN:
+            dkept += dterms * tl.load(x_ptr + kept_at, mask=is_kept, other=0.0)
         tl.store(dx_ptr + kept_at, dkept, mask=is_kept)
         at = row[:, None] * MOVED + out[None, :]
-        lower = rows.to(tl.int64) * MOVED
-        shift = tl.load(shifts_ptr + at, mask=is_moved, other=0.0)
-        raw = tl.load(shifts_ptr + lower + at, mask=is_moved, other=0.0)
-        moved = tl.load(x_ptr + moved_at, mask=is_moved, other=0.0) + shift
+        lower = rows.to(tl.int64) * parts * MOVED
+        shift = tl.load(shifts_ptr + at, mask=is_moved, other=0.0).to(tl.float32)
+        raw = tl.load(shifts_ptr + lower + at, mask=is_moved, other=0.0).to(tl.float32)
+        moved = tl.load(x_ptr + moved_at, mask=is_moved, other=0.0)
         scale = _sigmoid(raw)
         dshift = dmoved * scale
-        tl.store(dx_ptr + moved_at, dshift, mask=is_moved)
-        draw = (dshift * moved + dterms) * (1.0 - scale)
+        dmoved = dshift + dterms * moved if DRAWN else dshift
+        tl.store(dx_ptr + moved_at, dmoved, mask=is_moved)
+        draw = (dshift * (moved + shift) + dterms) * (1.0 - scale)
         dshift = tl.where(is_moved, dshift, 0.0)
         draw = tl.where(is_moved, draw, 0.0)
         shift_log += dshift * shift
@@ -77,14 +84,14 @@ def shift_backward_kernel(
         tl.store(dlast_ptr + lower + at, draw, mask=is_moved)
         hidden = tl.load(
             hidden_ptr + row[:, None] * H + column[None, :], mask=is_row[:, None], other=0.0
-        )
+        ).to(tl.float32)
         normal = tl.trans(((hidden - mean) * grow).to(DOT))
         shift_products = tl.dot(
             normal, dshift.to(DOT), shift_products, input_precision=INPUT_PRECISION
         )
         raw_products = tl.dot(normal, draw.to(DOT), raw_products, input_precision=INPUT_PRECISION)
     WIDTH: tl.constexpr = 2 * MOVED
-    sums = sums_ptr + tl.program_id(0).to(tl.int64) * WIDTH * (H + 2)
+    sums = sums_ptr + (tl.program_id(0).to(tl.int64) * parts + part) * WIDTH * (H + 2)
     place = 2 * out[None, :] * H + column[:, None]
     tl.store(sums + place, shift_products, mask=is_out[None, :])
     tl.store(sums + place + H, raw_products, mask=is_out[None, :])
@@ -110,9 +117,9 @@ def _back(x, plus, minus):
 
 
 @triton.jit
-def _of_last(
-    last_ptr, products_ptr, gamma, beta, dweight_ptr, part: tl.constexpr,
-    MOVED: tl.constexpr, OUT: tl.constexpr, H: tl.constexpr,
+def _half_of_last(
+    last_ptr, products_ptr, part: tl.constexpr, MOVED: tl.constexpr, OUT: tl.constexpr,
+    H: tl.constexpr,
 ):  # fmt: skip
     """Half of the last layer (OUT, H), and its share of the gradients of beta and gamma."""
     out = tl.arange(0, OUT)
@@ -121,160 +128,249 @@ def _of_last(
     last = tl.load(last_ptr + at, mask=is_out[:, None], other=0.0)
     products = tl.load(products_ptr + at, mask=is_out[:, None], other=0.0)
     sums = tl.load(products_ptr + 2 * MOVED * H + 2 * out + part, mask=is_out, other=0.0)[:, None]
-    if tl.program_id(0) == 0:
-        dweight = gamma[None, :] * products + beta[None, :] * sums
-        tl.store(dweight_ptr + at, dweight, mask=is_out[:, None])
     return last, tl.sum(last * sums, 0), tl.sum(last * products, 0)
 
 
 @triton.jit
-def gate_backward_kernel(
-    lift_ptr, inner_ptr, gate_ptr, condition_ptr, gamma_ptr, beta_ptr, last_ptr,
-    hidden_ptr, norm_ptr, planes_ptr, dlast_ptr, products_ptr,
-    more_ptr, dx_ptr, dfeatures_ptr, dplanes_ptr, dnorm_ptr, dweight_ptr, rows,
-    C: tl.constexpr, KEPT: tl.constexpr, KEPT_AT: tl.constexpr, MOVED: tl.constexpr,
-    IN: tl.constexpr, OUT: tl.constexpr, H: tl.constexpr, BATCH: tl.constexpr,
-    HAS_MORE: tl.constexpr, TILE: tl.constexpr, DOT: tl.constexpr,
-    INPUT_PRECISION: tl.constexpr,
+def _norm_and_last(
+    last_ptr, products_ptr, norm_ptr, gamma_ptr, part, rows,
+    MOVED: tl.constexpr, OUT: tl.constexpr, H: tl.constexpr, BATCH: tl.constexpr,
+    DOT: tl.constexpr,
 ):  # fmt: skip
-    """Every num_programs-th tile from the last layer down; weights stay in shared memory.
+    """Both halves of the last layer times the norm's factor, and what statistics of a batch add.
 
-    Adds to dx, and gives dfeatures and what the gradients of weights need: those of h, u, value and
-    gate (4, M, H).
+    That is `slope` times the norm's input, plus `offset`.
 
-    BATCH     whether the norm took its statistics from these points
-    HAS_MORE  whether dfeatures begins with what came from later couplings
+    BATCH  whether the norm took its statistics from these points
     """
     column = tl.arange(0, H)
-    gamma = tl.load(gamma_ptr + column)
-    beta = tl.load(beta_ptr + column)
-    to_shift, dbeta, dgamma = _of_last(
-        last_ptr, products_ptr, gamma, beta, dweight_ptr, 0, MOVED, OUT, H
-    )
-    to_raw, dbeta_raw, dgamma_raw = _of_last(
-        last_ptr, products_ptr, gamma, beta, dweight_ptr, 1, MOVED, OUT, H
-    )
+    products_ptr += part * 2 * MOVED * (H + 2)
+    norm_ptr += part * 2 * H
+    to_shift, dbeta, dgamma = _half_of_last(last_ptr, products_ptr, 0, MOVED, OUT, H)
+    to_raw, dbeta_raw, dgamma_raw = _half_of_last(last_ptr, products_ptr, 1, MOVED, OUT, H)
     dbeta += dbeta_raw
     dgamma += dgamma_raw
-    if tl.program_id(0) == 0:
-        tl.store(dnorm_ptr + column, dgamma)
-        tl.store(dnorm_ptr + H + column, dbeta)
-
-    LOWER: tl.constexpr = 2 * H * H
-    condition_value_plus = _turned(condition_ptr, H, DOT)
-    condition_value_minus = _turned(condition_ptr + H, H, DOT)
-    condition_gate_plus = _turned(condition_ptr + LOWER, H, DOT)
-    condition_gate_minus = _turned(condition_ptr + LOWER + H, H, DOT)
-    value_plus = _turned(gate_ptr, H, DOT)
-    value_minus = _turned(gate_ptr + H, H, DOT)
-    gate_plus = _turned(gate_ptr + LOWER, H, DOT)
-    gate_minus = _turned(gate_ptr + LOWER + H, H, DOT)
-    inner_plus = _turned(inner_ptr, H, DOT)
-    inner_minus = _turned(inner_ptr + H, H, DOT)
-    channel = tl.arange(0, IN)
-    lift_at = column[:, None] * KEPT + channel[None, :]
-    lift = tl.load(lift_ptr + lift_at, mask=(channel < KEPT)[None, :], other=0.0).to(DOT)
-    to_shift = to_shift.to(DOT)
-    to_raw = to_raw.to(DOT)
     grow = tl.load(norm_ptr + H + column)
-    out = tl.arange(0, OUT)
-    plane = rows.to(tl.int64) * H
-    for tile in tl.range(tl.program_id(0), tl.cdiv(rows, TILE), tl.num_programs(0), num_stages=1):
-        row = tile * TILE + tl.arange(0, TILE)
-        inside = (row < rows)[:, None]
-        is_moved = inside & (out < MOVED)[None, :]
-        out_at = row[:, None] * MOVED + out[None, :]
-        dshift = tl.load(dlast_ptr + out_at, mask=is_moved, other=0.0)
-        draw = tl.load(dlast_ptr + rows.to(tl.int64) * MOVED + out_at, mask=is_moved, other=0.0)
-        d = tl.dot(dshift.to(DOT), to_shift, input_precision=INPUT_PRECISION)
-        d = tl.dot(draw.to(DOT), to_raw, d, input_precision=INPUT_PRECISION)
-        at = row[:, None] * H + column[None, :]
-        if BATCH:
-            hidden = tl.load(hidden_ptr + at, mask=inside, other=0.0)
-            normal = (hidden - tl.load(norm_ptr + column)[None, :]) * grow[None, :]
-            d -= (dbeta[None, :] + normal * dgamma[None, :]) / rows
-        d *= (grow * gamma)[None, :]
-
-        value = tl.load(planes_ptr + 4 * plane + at, mask=inside, other=0.0).to(tl.float32)
-        gate = tl.load(planes_ptr + 5 * plane + at, mask=inside, other=0.0).to(tl.float32)
-        gate = _sigmoid(gate)
-        dvalue = d * gate
-        dgate = (dvalue * value * (1.0 - gate)).to(DOT)
-        dvalue = dvalue.to(DOT)
-        tl.store(dplanes_ptr + 2 * plane + at, dvalue, mask=inside)
-        tl.store(dplanes_ptr + 3 * plane + at, dgate, mask=inside)
-        plus = tl.dot(dvalue, condition_value_plus, input_precision=INPUT_PRECISION)
-        plus = tl.dot(dgate, condition_gate_plus, plus, input_precision=INPUT_PRECISION)
-        minus = tl.dot(dvalue, condition_value_minus, input_precision=INPUT_PRECISION)
-        minus = tl.dot(dgate, condition_gate_minus, minus, input_precision=INPUT_PRECISION)
-        f = tl.load(planes_ptr + 2 * plane + at, mask=inside, other=0.0).to(tl.float32)
-        df = _back(f, plus, minus)
-        if HAS_MORE:
-            df += tl.load(more_ptr + at, mask=inside, other=0.0)
-        tl.store(dfeatures_ptr + at, df, mask=inside)
-        plus = tl.dot(dvalue, value_plus, input_precision=INPUT_PRECISION)
-        plus = tl.dot(dgate, gate_plus, plus, input_precision=INPUT_PRECISION)
-        minus = tl.dot(dvalue, value_minus, input_precision=INPUT_PRECISION)
-        minus = tl.dot(dgate, gate_minus, minus, input_precision=INPUT_PRECISION)
-        u = tl.load(planes_ptr + plane + at, mask=inside, other=0.0).to(tl.float32)
-        du = _back(u, plus, minus).to(DOT)
-        tl.store(dplanes_ptr + plane + at, du, mask=inside)
-        plus = tl.dot(du, inner_plus, input_precision=INPUT_PRECISION)
-        minus = tl.dot(du, inner_minus, input_precision=INPUT_PRECISION)
-        h = tl.load(planes_ptr + at, mask=inside, other=0.0).to(tl.float32)
-        dh = (d + _back(h, plus, minus)).to(DOT)
-        tl.store(dplanes_ptr + at, dh, mask=inside)
-        is_kept = inside & (channel < KEPT)[None, :]
-        dx = dx_ptr + row[:, None] * C + KEPT_AT + channel[None, :]
-        dkept = tl.dot(dh, lift, input_precision=INPUT_PRECISION)
-        tl.store(dx, dkept + tl.load(dx, mask=is_kept, other=0.0), mask=is_kept)
+    factor = grow * tl.load(gamma_ptr + column)
+    slope = tl.zeros((H,), tl.float32)
+    offset = tl.zeros((H,), tl.float32)
+    if BATCH:
+        slope = -factor * grow * dgamma / rows
+        offset = -factor * dbeta / rows - slope * tl.load(norm_ptr + column)
+    to_shift = (to_shift * factor[None, :]).to(DOT)
+    to_raw = (to_raw * factor[None, :]).to(DOT)
+    return to_shift, to_raw, slope[None, :], offset[None, :]
 
 
 @triton.jit
-def gate_weights_kernel(
-    planes_ptr, dplanes_ptr, sums_ptr, rows, kept,
-    IN: tl.constexpr, H: tl.constexpr, SUMS: tl.constexpr, TILE: tl.constexpr,
+def _store_last(
+    last_ptr, products_ptr, gamma_ptr, beta_ptr, dnorm_ptr, dlast_layer_ptr, parts,
+    MOVED: tl.constexpr, OUT: tl.constexpr, H: tl.constexpr,
+):  # fmt: skip
+    """Gradients of gamma and beta (2, H), and of the last layer: weight, bias and log scale."""
+    column = tl.arange(0, H)[None, :]
+    out = tl.arange(0, 2 * OUT)
+    is_out = out < 2 * MOVED
+    at = out[:, None] * H + column
+    products = tl.zeros((2 * OUT, H), tl.float32)
+    bias = tl.zeros((2 * OUT,), tl.float32)
+    log_scale = tl.zeros((2 * OUT,), tl.float32)
+    for _ in range(parts):
+        products += tl.load(products_ptr + at, mask=is_out[:, None], other=0.0)
+        products_ptr += 2 * MOVED * H
+        bias += tl.load(products_ptr + out, mask=is_out, other=0.0)
+        log_scale += tl.load(products_ptr + 2 * MOVED + out, mask=is_out, other=0.0)
+        products_ptr += 4 * MOVED
+    last = tl.load(last_ptr + at, mask=is_out[:, None], other=0.0)
+    tl.store(dnorm_ptr + tl.arange(0, H), tl.sum(last * products, 0))
+    tl.store(dnorm_ptr + H + tl.arange(0, H), tl.sum(last * bias[:, None], 0))
+    dweight = tl.load(gamma_ptr + column) * products + tl.load(beta_ptr + column) * bias[:, None]
+    tl.store(dlast_layer_ptr + at, dweight, mask=is_out[:, None])
+    dlast_layer_ptr += 2 * MOVED * H
+    tl.store(dlast_layer_ptr + out, bias, mask=is_out)
+    tl.store(dlast_layer_ptr + 2 * MOVED + out, log_scale, mask=is_out)
+
+
+@triton.jit
+def _to_norm(
+    dlast_ptr, hidden_ptr, to_shift, to_raw, slope, offset, row, inside, points,
+    MOVED: tl.constexpr, OUT: tl.constexpr, H: tl.constexpr, INPUT_PRECISION: tl.constexpr,
+):  # fmt: skip
+    """Gradient of the norm's input for a tile of points."""
+    out = tl.arange(0, OUT)
+    is_moved = inside & (out < MOVED)[None, :]
+    out_at = row[:, None] * MOVED + out[None, :]
+    dshift = tl.load(dlast_ptr + out_at, mask=is_moved, other=0.0)
+    draw = tl.load(dlast_ptr + points * MOVED + out_at, mask=is_moved, other=0.0)
+    d = tl.dot(dshift, to_shift, input_precision=INPUT_PRECISION)
+    d = tl.dot(draw, to_raw, d, input_precision=INPUT_PRECISION)
+    at = row[:, None] * H + tl.arange(0, H)[None, :]
+    hidden = tl.load(hidden_ptr + at, mask=inside, other=0.0).to(tl.float32)
+    return tl.where(inside, d + slope * hidden + offset, 0.0)
+
+
+@triton.jit
+def _store_block(ptr, sums, stride, H: tl.constexpr):
+    """Sums (in, out) of a block of a weight (out, in) whose rows lie `stride` apart."""
+    column = tl.arange(0, H)
+    tl.store(ptr + column[None, :] * stride + column[:, None], sums)
+
+
+@triton.jit
+def gates_backward_kernel(
+    features_ptr, planes_ptr, condition_ptr, gate_ptr, last_ptr, gamma_ptr, hidden_ptr, norm_ptr,
+    dlast_ptr, products_ptr, more_ptr, dfeatures_ptr, du_ptr, sums_ptr, rows,
+    MOVED: tl.constexpr, OUT: tl.constexpr, H: tl.constexpr, BATCH: tl.constexpr,
+    HAS_MORE: tl.constexpr, TILE: tl.constexpr, DOT: tl.constexpr,
     INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """One product of planes for every num_programs-th tile: the gradient of a block of weights.
+    """Every num_programs-th tile down to the features, or to u: the two inputs of the gates.
 
-    Six products: inner, gate (value), gate (gate), condition (value), condition (gate), lift.
+    program_id(1) tells which part of the batch, program_id(2) which input. A program leaves sums
+    for its weight (2 H, 2 H); those of the features leave sums for the bias (2 H,), too.
+
+    HAS_MORE  whether dfeatures begins with what came from later couplings
     """
-    job = tl.program_id(0)
-    left_plane = tl.where(job == 0, 0, tl.where(job < 3, 1, tl.where(job < 5, 2, 3)))
-    right_plane = tl.where(job == 0, 1, tl.where(job == 5, 0, 2 + (job + 1) % 2))
-    plane = rows.to(tl.int64) * H
-    left_ptr = planes_ptr + left_plane * plane
-    right_ptr = dplanes_ptr + right_plane * plane
-    is_lift = job == 5
     column = tl.arange(0, H)
-    is_left = column < tl.where(is_lift, IN, H)
-    upper = tl.zeros((H, H), tl.float32)
-    lower = tl.zeros((H, H), tl.float32)
-    bias = tl.zeros((TILE, H), tl.float32)
-    for tile in tl.range(tl.program_id(1), tl.cdiv(rows, TILE), tl.num_programs(1)):
+    part = tl.program_id(1)
+    points = rows.to(tl.int64) * tl.num_programs(1)
+    to_shift, to_raw, slope, offset = _norm_and_last(
+        last_ptr, products_ptr, norm_ptr, gamma_ptr, part, rows, MOVED, OUT, H, BATCH, DOT
+    )
+    is_features = tl.program_id(2) == 0
+    weight_ptr = tl.where(is_features, condition_ptr, gate_ptr)
+    input_ptr = tl.where(is_features, features_ptr, planes_ptr)
+    dinput_ptr = tl.where(is_features, dfeatures_ptr, du_ptr)
+    LOWER: tl.constexpr = 2 * H * H
+    value_plus = _turned(weight_ptr, H, DOT)
+    value_minus = _turned(weight_ptr + H, H, DOT)
+    gate_plus = _turned(weight_ptr + LOWER, H, DOT)
+    gate_minus = _turned(weight_ptr + LOWER + H, H, DOT)
+    dvalue_plus = tl.zeros((H, H), tl.float32)
+    dvalue_minus = tl.zeros((H, H), tl.float32)
+    dgate_plus = tl.zeros((H, H), tl.float32)
+    dgate_minus = tl.zeros((H, H), tl.float32)
+    value_sum = tl.zeros((H,), tl.float32)
+    gate_sum = tl.zeros((H,), tl.float32)
+    plane = points * H
+    for tile in tl.range(tl.program_id(0), tl.cdiv(rows, TILE), tl.num_programs(0), num_stages=1):
         row = tile * TILE + tl.arange(0, TILE)
         inside = (row < rows)[:, None]
+        row += part * rows
         at = row[:, None] * H + column[None, :]
-        x = tl.load(left_ptr + at, mask=inside & is_left[None, :], other=0.0).to(tl.float32)
-        d = tl.load(right_ptr + at, mask=inside, other=0.0)
-        plus, minus = _elus(x)
-        plus = tl.where(is_lift, x, plus).to(d.dtype)
-        upper = tl.dot(tl.trans(plus), d, upper, input_precision=INPUT_PRECISION)
-        lower = tl.dot(tl.trans(minus.to(d.dtype)), d, lower, input_precision=INPUT_PRECISION)
-        bias += d.to(tl.float32)
-    # inner (H, 2 H) and (H,), gate and condition (2 H, 2 H) and (2 H,) each, lift (H, kept), (H,)
-    INNER: tl.constexpr = 2 * H * H + H
-    GATE: tl.constexpr = 4 * H * H + 2 * H
-    second = (job + 1) % 2
-    weight = tl.where(job == 0, 0, INNER + second * 2 * H * H + tl.where(job < 3, 0, GATE))
-    weight = tl.where(is_lift, INNER + 2 * GATE, weight)
-    stride = tl.where(is_lift, kept, 2 * H)
-    biases = tl.where(job == 0, 2 * H * H, INNER + 4 * H * H + second * H)
-    biases = tl.where((job == 3) | (job == 4), biases + GATE, biases)
-    biases = tl.where(is_lift, INNER + 2 * GATE + H * kept, biases)
-    sums = sums_ptr + tl.program_id(1).to(tl.int64) * SUMS
-    place = sums + weight + column[None, :] * stride + column[:, None]
-    tl.store(place, upper, mask=(column < tl.where(is_lift, kept, H))[:, None])
-    tl.store(place + H, lower, mask=(column < tl.where(is_lift, 0, H))[:, None])
-    tl.store(sums + biases + column, tl.sum(bias, 0))
+        d = _to_norm(
+            dlast_ptr, hidden_ptr, to_shift, to_raw, slope, offset, row, inside, points,
+            MOVED, OUT, H, INPUT_PRECISION,
+        )  # fmt: skip
+        value = tl.load(planes_ptr + plane + at, mask=inside, other=0.0).to(tl.float32)
+        gate = tl.load(planes_ptr + 2 * plane + at, mask=inside, other=0.0).to(tl.float32)
+        gate = _sigmoid(gate)
+        dvalue = d * gate
+        dgate = dvalue * value * (1.0 - gate)
+        value_sum += tl.sum(dvalue, 0)
+        gate_sum += tl.sum(dgate, 0)
+        dvalue = dvalue.to(DOT)
+        dgate = dgate.to(DOT)
+        z = tl.load(input_ptr + at, mask=inside, other=0.0).to(tl.float32)
+        plus, minus = _elus(z)
+        plus = tl.trans(plus.to(DOT))
+        minus = tl.trans(minus.to(DOT))
+        dvalue_plus = tl.dot(plus, dvalue, dvalue_plus, input_precision=INPUT_PRECISION)
+        dgate_plus = tl.dot(plus, dgate, dgate_plus, input_precision=INPUT_PRECISION)
+        dvalue_minus = tl.dot(minus, dvalue, dvalue_minus, input_precision=INPUT_PRECISION)
+        dgate_minus = tl.dot(minus, dgate, dgate_minus, input_precision=INPUT_PRECISION)
+        dplus = tl.dot(dvalue, value_plus, input_precision=INPUT_PRECISION)
+        dplus = tl.dot(dgate, gate_plus, dplus, input_precision=INPUT_PRECISION)
+        dminus = tl.dot(dvalue, value_minus, input_precision=INPUT_PRECISION)
+        dminus = tl.dot(dgate, gate_minus, dminus, input_precision=INPUT_PRECISION)
+        dz = _back(z, dplus, dminus)
+        if HAS_MORE:
+            is_more = inside & is_features
+            dz += tl.load(more_ptr + at, mask=is_more, other=0.0).to(tl.float32)
+        tl.store(dinput_ptr + at, dz, mask=inside)
+    program = part * tl.num_programs(0) + tl.program_id(0)
+    sums = sums_ptr + program.to(tl.int64) * (4 * LOWER + 2 * H)
+    tl.store(sums + 4 * LOWER + column, value_sum, mask=is_features)
+    tl.store(sums + 4 * LOWER + H + column, gate_sum, mask=is_features)
+    sums += tl.where(is_features, 0, 2 * LOWER)
+    _store_block(sums, dvalue_plus, 2 * H, H)
+    _store_block(sums + H, dvalue_minus, 2 * H, H)
+    _store_block(sums + LOWER, dgate_plus, 2 * H, H)
+    _store_block(sums + LOWER + H, dgate_minus, 2 * H, H)
+
+
+@triton.jit
+def kept_backward_kernel(
+    x_ptr, du_ptr, lift_ptr, lift_bias_ptr, inner_ptr, gamma_ptr, beta_ptr, last_ptr,
+    hidden_ptr, norm_ptr, dlast_ptr, products_ptr, dx_ptr, dnorm_ptr, dlast_layer_ptr, sums_ptr,
+    rows,
+    C: tl.constexpr, KEPT: tl.constexpr, KEPT_AT: tl.constexpr, MOVED: tl.constexpr,
+    IN: tl.constexpr, OUT: tl.constexpr, H: tl.constexpr, BATCH: tl.constexpr, SUMS: tl.constexpr,
+    TILE: tl.constexpr, DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
+):  # fmt: skip
+    """Every num_programs-th tile from u down: what the network adds to dx, and sums for weights.
+
+    The sums are those of lift (H, KEPT) and bias, and inner (H, 2 H) and bias. The first program
+    gives the gradients of norm and last layer.
+    """
+    column = tl.arange(0, H)
+    part = tl.program_id(1)
+    parts = tl.num_programs(1)
+    points = rows.to(tl.int64) * parts
+    if (tl.program_id(0) == 0) & (part == 0):
+        _store_last(
+            last_ptr, products_ptr, gamma_ptr, beta_ptr, dnorm_ptr, dlast_layer_ptr, parts,
+            MOVED, OUT, H,
+        )  # fmt: skip
+    to_shift, to_raw, slope, offset = _norm_and_last(
+        last_ptr, products_ptr, norm_ptr, gamma_ptr, part, rows, MOVED, OUT, H, BATCH, DOT
+    )
+    inner_plus = _turned(inner_ptr, H, DOT)
+    inner_minus = _turned(inner_ptr + H, H, DOT)
+    channel = tl.arange(0, IN)
+    is_channel = channel < KEPT
+    lift_at = column[:, None] * KEPT + channel[None, :]
+    lift = tl.load(lift_ptr + lift_at, mask=is_channel[None, :], other=0.0).to(DOT)
+    lift_bias = tl.load(lift_bias_ptr + column)[None, :]
+    dinner_plus = tl.zeros((H, H), tl.float32)
+    dinner_minus = tl.zeros((H, H), tl.float32)
+    dlift = tl.zeros((H, IN), tl.float32)
+    u_sum = tl.zeros((H,), tl.float32)
+    h_sum = tl.zeros((H,), tl.float32)
+    for tile in tl.range(tl.program_id(0), tl.cdiv(rows, TILE), tl.num_programs(0), num_stages=1):
+        row = tile * TILE + tl.arange(0, TILE)
+        inside = (row < rows)[:, None]
+        row += part * rows
+        d = _to_norm(
+            dlast_ptr, hidden_ptr, to_shift, to_raw, slope, offset, row, inside, points,
+            MOVED, OUT, H, INPUT_PRECISION,
+        )  # fmt: skip
+        du = tl.load(du_ptr + row[:, None] * H + column[None, :], mask=inside, other=0.0)
+        u_sum += tl.sum(du.to(tl.float32), 0)
+        is_kept = inside & is_channel[None, :]
+        kept_at = row[:, None] * C + KEPT_AT + channel[None, :]
+        kept = tl.load(x_ptr + kept_at, mask=is_kept, other=0.0).to(DOT)
+        h = tl.dot(kept, tl.trans(lift), input_precision=INPUT_PRECISION) + lift_bias
+        plus, minus = _elus(h)
+        plus = tl.trans(plus.to(DOT))
+        minus = tl.trans(minus.to(DOT))
+        dinner_plus = tl.dot(plus, du, dinner_plus, input_precision=INPUT_PRECISION)
+        dinner_minus = tl.dot(minus, du, dinner_minus, input_precision=INPUT_PRECISION)
+        dplus = tl.dot(du, inner_plus, input_precision=INPUT_PRECISION)
+        dminus = tl.dot(du, inner_minus, input_precision=INPUT_PRECISION)
+        dh = d + _back(h, dplus, dminus)
+        h_sum += tl.sum(dh, 0)
+        dh = dh.to(DOT)
+        dlift = tl.dot(tl.trans(dh), kept, dlift, input_precision=INPUT_PRECISION)
+        dkept = tl.dot(dh, lift, input_precision=INPUT_PRECISION)
+        dkept += tl.load(dx_ptr + kept_at, mask=is_kept, other=0.0)
+        tl.store(dx_ptr + kept_at, dkept, mask=is_kept)
+    program = part * tl.num_programs(0) + tl.program_id(0)
+    sums = sums_ptr + program.to(tl.int64) * SUMS
+    tl.store(sums + lift_at, dlift, mask=is_channel[None, :])
+    sums += H * KEPT
+    tl.store(sums + column, h_sum)
+    sums += H
+    _store_block(sums, dinner_plus, 2 * H, H)
+    _store_block(sums + H, dinner_minus, 2 * H, H)
+    tl.store(sums + 2 * H * H + column, u_sum)

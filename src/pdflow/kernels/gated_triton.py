@@ -2,11 +2,13 @@
 """Couplings of the augmentation on CUDA: the kernels.
 
 Forward. One kernel goes as far as batch normalisation and leaves the mean and the spread of each
-tile, a small one joins these, and a third one normalises and moves the channels.
+tile, a small one joins these, and a third one normalises and moves the channels. Parts of a batch
+that have statistics of their own go through the kernels side by side.
 
 Backward. The gradients of the last layer, summed over all points, hold all that normalisation needs
-to know about the whole batch; one kernel makes these sums, one goes down the rest of the network
-with what the forward kept as bf16, and one walks over the points again for all other weights.
+to know about the whole batch; one kernel makes these sums. Another one goes down to the features
+and to u with what the forward kept, and a third one to the kept channels; both add up the gradients
+of the weights that they pass.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ import triton.language as tl
 
 SPEED = tl.constexpr(3.0)
 """`gated.LOG_SCALE_SPEED`."""
+
+LOG_TWO_PI = tl.constexpr(1.8378770664093453)
 
 
 @triton.jit
@@ -52,7 +56,8 @@ def gate_forward_kernel(
 ):  # fmt: skip
     """Every num_programs-th tile up to the norm's input (M, H); weights stay in shared memory.
 
-    KEEP        leave h, u, f, the kept channels, value and gate (6, M, H) for the backward
+    rows        points of a part of the batch; program_id(1) tells which part
+    KEEP        leave u, value and gate (3, M, H) for the backward
     STATISTICS  leave the mean and the sum of squared deviations of each tile (tiles, 2, H)
     """
     column = tl.arange(0, H)
@@ -72,15 +77,16 @@ def gate_forward_kernel(
     lift = tl.load(lift_ptr + lift_at, mask=(channel < KEPT)[:, None], other=0.0).to(DOT)
     value_bias = tl.load(gate_bias_ptr + column) + tl.load(condition_bias_ptr + column)
     gate_bias = tl.load(gate_bias_ptr + H + column) + tl.load(condition_bias_ptr + H + column)
-    plane = rows.to(tl.int64) * H
-    for tile in tl.range(tl.program_id(0), tl.cdiv(rows, TILE), tl.num_programs(0), num_stages=1):
+    plane = rows.to(tl.int64) * tl.num_programs(1) * H
+    tiles = tl.cdiv(rows, TILE)
+    part = tl.program_id(1)
+    for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), num_stages=1):
         row = tile * TILE + tl.arange(0, TILE)
         inside = (row < rows)[:, None]
+        row += part * rows
         at = row[:, None] * H + column[None, :]
         # Features first: fewer numbers are held at a time.
-        f = tl.load(features_ptr + at, mask=inside, other=0.0)
-        if KEEP:
-            tl.store(planes_ptr + 2 * plane + at, f.to(planes_ptr.dtype.element_ty), mask=inside)
+        f = tl.load(features_ptr + at, mask=inside, other=0.0).to(tl.float32)
         plus, minus = _elus(f)
         plus = plus.to(DOT)
         minus = minus.to(DOT)
@@ -90,8 +96,8 @@ def gate_forward_kernel(
         gate = tl.dot(minus, condition_gate_minus, gate, input_precision=INPUT_PRECISION)
         is_kept = inside & (channel < KEPT)[None, :]
         kept_at = row[:, None] * C + KEPT_AT + channel[None, :]
-        kept = tl.load(x_ptr + kept_at, mask=is_kept, other=0.0)
-        h = tl.dot(kept.to(DOT), lift, input_precision=INPUT_PRECISION)
+        kept = tl.load(x_ptr + kept_at, mask=is_kept, other=0.0).to(DOT)
+        h = tl.dot(kept, lift, input_precision=INPUT_PRECISION)
         h += tl.load(lift_bias_ptr + column)[None, :]
         plus, minus = _elus(h)
         u = tl.dot(plus.to(DOT), inner_plus, input_precision=INPUT_PRECISION)
@@ -112,46 +118,48 @@ def gate_forward_kernel(
             count = tl.minimum(rows - tile * TILE, TILE).to(tl.float32)
             mean = tl.sum(tl.where(inside, hidden, 0.0), 0) / count
             deviation = tl.where(inside, hidden - mean[None, :], 0.0)
-            tl.store(tiles_ptr + tile * 2 * H + column, mean)
-            tl.store(tiles_ptr + tile * 2 * H + H + column, tl.sum(deviation * deviation, 0))
+            tile_ptr = tiles_ptr + (part * tiles + tile) * 2 * H
+            tl.store(tile_ptr + column, mean)
+            tl.store(tile_ptr + H + column, tl.sum(deviation * deviation, 0))
         if KEEP:
-            KEPT_TYPE: tl.constexpr = planes_ptr.dtype.element_ty
-            tl.store(planes_ptr + at, h.to(KEPT_TYPE), mask=inside)
-            tl.store(planes_ptr + plane + at, u.to(KEPT_TYPE), mask=inside)
-            lift_in = 3 * plane + row[:, None] * H + channel[None, :]
-            tl.store(planes_ptr + lift_in, kept.to(KEPT_TYPE), mask=inside)
-            tl.store(planes_ptr + 4 * plane + at, value.to(KEPT_TYPE), mask=inside)
-            tl.store(planes_ptr + 5 * plane + at, gate.to(KEPT_TYPE), mask=inside)
+            tl.store(planes_ptr + at, u, mask=inside)
+            tl.store(planes_ptr + plane + at, value, mask=inside)
+            tl.store(planes_ptr + 2 * plane + at, gate, mask=inside)
 
 
 @triton.jit
 def norm_statistics_kernel(
-    tiles_ptr, norm_ptr, running_mean_ptr, running_var_ptr, rows, tiles, momentum, eps,
+    tiles_ptr, norm_ptr, running_mean_ptr, running_var_ptr, rows, parts, tiles, momentum, eps,
     H: tl.constexpr, COLUMNS: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
-    """Mean and 1 / standard deviation (2, H) of all points from those of tiles; running too."""
+    """Mean and 1 / standard deviation (parts, 2, H) from those of tiles; running ones move."""
     column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
-    total = tl.zeros((BLOCK, COLUMNS), tl.float32)
-    for start in range(0, tiles, BLOCK):
-        tile = start + tl.arange(0, BLOCK)[:, None]
-        count = tl.maximum(tl.minimum(rows - tile * TILE, TILE), 0).to(tl.float32)
-        at = tile * 2 * H + column[None, :]
-        total += count * tl.load(tiles_ptr + at, mask=tile < tiles, other=0.0)
-    mean = tl.sum(total, 0) / rows
-    total = tl.zeros((BLOCK, COLUMNS), tl.float32)
-    for start in range(0, tiles, BLOCK):
-        tile = start + tl.arange(0, BLOCK)[:, None]
-        count = tl.maximum(tl.minimum(rows - tile * TILE, TILE), 0).to(tl.float32)
-        at = tile * 2 * H + column[None, :]
-        off = tl.load(tiles_ptr + at, mask=tile < tiles, other=0.0) - mean[None, :]
-        total += count * off * off + tl.load(tiles_ptr + at + H, mask=tile < tiles, other=0.0)
-    sq_sum = tl.sum(total, 0)
-    tl.store(norm_ptr + column, mean)
-    tl.store(norm_ptr + H + column, 1.0 / tl.sqrt(sq_sum / rows + eps))
-    old = tl.load(running_mean_ptr + column)
-    tl.store(running_mean_ptr + column, old + momentum * (mean - old))
-    old = tl.load(running_var_ptr + column)
-    tl.store(running_var_ptr + column, old + momentum * (sq_sum / (rows - 1) - old))
+    running_mean = tl.load(running_mean_ptr + column)
+    running_var = tl.load(running_var_ptr + column)
+    for _ in range(parts):
+        total = tl.zeros((BLOCK, COLUMNS), tl.float32)
+        for start in range(0, tiles, BLOCK):
+            tile = start + tl.arange(0, BLOCK)[:, None]
+            count = tl.maximum(tl.minimum(rows - tile * TILE, TILE), 0).to(tl.float32)
+            at = tile * 2 * H + column[None, :]
+            total += count * tl.load(tiles_ptr + at, mask=tile < tiles, other=0.0)
+        mean = tl.sum(total, 0) / rows
+        total = tl.zeros((BLOCK, COLUMNS), tl.float32)
+        for start in range(0, tiles, BLOCK):
+            tile = start + tl.arange(0, BLOCK)[:, None]
+            count = tl.maximum(tl.minimum(rows - tile * TILE, TILE), 0).to(tl.float32)
+            at = tile * 2 * H + column[None, :]
+            off = tl.load(tiles_ptr + at, mask=tile < tiles, other=0.0) - mean[None, :]
+            total += count * off * off + tl.load(tiles_ptr + at + H, mask=tile < tiles, other=0.0)
+        sq_sum = tl.sum(total, 0)
+        tl.store(norm_ptr + column, mean)
+        tl.store(norm_ptr + H + column, 1.0 / tl.sqrt(sq_sum / rows + eps))
+        running_mean += momentum * (mean - running_mean)
+        running_var += momentum * (sq_sum / (rows - 1) - running_var)
+        tiles_ptr += tiles * 2 * H
+        norm_ptr += 2 * H
+    tl.store(running_mean_ptr + column, running_mean)
+    tl.store(running_var_ptr + column, running_var)
 
 
 @triton.jit
@@ -172,12 +180,15 @@ def shift_forward_kernel(
     total_ptr, y_ptr, terms_ptr, shifts_ptr, rows,
     C: tl.constexpr, KEPT: tl.constexpr, KEPT_AT: tl.constexpr, MOVED: tl.constexpr,
     MOVED_AT: tl.constexpr, IN: tl.constexpr, OUT: tl.constexpr, H: tl.constexpr,
-    HAS_TOTAL: tl.constexpr, SQUASH: tl.constexpr, KEEP: tl.constexpr, TILE: tl.constexpr,
-    DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
+    HAS_TOTAL: tl.constexpr, DRAWN: tl.constexpr, SQUASH: tl.constexpr, KEEP: tl.constexpr,
+    TILE: tl.constexpr, DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """TILE points from the norm on. KEEP leaves shift and raw scale (2, M, MOVED)."""
+    """TILE points of a part from the norm on. KEEP leaves shift and raw scale (2, M, MOVED)."""
+    part = tl.program_id(1)
     row = tl.program_id(0) * TILE + tl.arange(0, TILE)
     is_row = row < rows
+    row += part * rows
+    norm_ptr += part * 2 * H
     column = tl.arange(0, H)
     out = tl.arange(0, OUT)
     is_out = out < MOVED
@@ -186,7 +197,7 @@ def shift_forward_kernel(
     is_kept = is_row[:, None] & (channel < KEPT)[None, :]
     hidden = tl.load(
         hidden_ptr + row[:, None] * H + column[None, :], mask=is_row[:, None], other=0.0
-    )
+    ).to(tl.float32)
     grow = tl.load(norm_ptr + H + column) * tl.load(gamma_ptr + column)
     normal = (hidden - tl.load(norm_ptr + column)[None, :]) * grow[None, :]
     normal = (normal + tl.load(beta_ptr + column)[None, :]).to(DOT)
@@ -206,8 +217,10 @@ def shift_forward_kernel(
     moved_at = row[:, None] * C + MOVED_AT + out[None, :]
     kept = tl.load(x_ptr + kept_at, mask=is_kept, other=0.0)
     moved = tl.load(x_ptr + moved_at, mask=is_moved, other=0.0)
-    moved = (moved + shift) * _sigmoid(raw)
     change = tl.sum(tl.where(is_moved, _log_sigmoid(raw), 0.0), 1)
+    if DRAWN:
+        change += 0.5 * (tl.sum(kept * kept, 1) + tl.sum(moved * moved, 1) + C * LOG_TWO_PI)
+    moved = (moved + shift) * _sigmoid(raw)
     if SQUASH:
         both = tl.where(is_kept, _log_sigmoid(kept) + _log_sigmoid(-kept), 0.0)
         change += tl.sum(both, 1)
@@ -223,4 +236,5 @@ def shift_forward_kernel(
     if KEEP:
         at = row[:, None] * MOVED + out[None, :]
         tl.store(shifts_ptr + at, shift, mask=is_moved)
-        tl.store(shifts_ptr + rows.to(tl.int64) * MOVED + at, raw, mask=is_moved)
+        lower = rows.to(tl.int64) * tl.num_programs(1) * MOVED
+        tl.store(shifts_ptr + lower + at, raw, mask=is_moved)
