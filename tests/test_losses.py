@@ -65,6 +65,16 @@ def test_total_is_the_weighted_sum(name: str) -> None:
     assert terms.total.item() == pytest.approx(expected.item(), rel=1e-6)
 
 
+def test_the_prior_is_the_negative_elbo_of_a_mean_patch() -> None:
+    torch.manual_seed(0)
+    model = PDFlow(replace(TINY, filter="fbm")).eval()
+    noisy, generator = torch.randn(2, 12, 3), torch.Generator().manual_seed(1)
+    terms = joint_loss(model, noisy, noisy, LossConfig(), generator=generator)
+    eps = model.sample_eps(noisy, generator.manual_seed(1))
+    expected = -model.log_prob(noisy, model.graph(noisy), eps).mean()
+    assert terms.prior.item() == pytest.approx(expected.item(), rel=1e-5)
+
+
 def test_same_points_and_shared_eps_have_no_consistency_loss() -> None:
     torch.manual_seed(0)
     model = PDFlow(TINY).eval()
