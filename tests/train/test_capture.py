@@ -53,5 +53,5 @@ def test_a_recorded_step_is_skipped_as_well(tiny: MakeRecipe, pool: PatchPool) -
     run()
     assert int(trainer.skipped) == 1
     for name, value in trainer.tensors().items():
-        if name != "skipped":
+        if name != "skipped" and not name.startswith("batch."):
             assert torch.equal(value, before[name]), name

@@ -73,7 +73,7 @@ def test_a_bad_gradient_changes_nothing(
     assert int(trainer.skipped) == 1
     for name, value in trainer.tensors().items():
         if name != "skipped" and not name.endswith("num_batches_tracked"):
-            assert torch.equal(value, before[name]), name
+            assert torch.equal(value, before[name]) != name.startswith("batch."), name
     trainer.step()
     assert int(trainer.skipped) == 1
     assert not torch.equal(trainer.averages[0], before["average." + _first_name(trainer)])

@@ -36,6 +36,12 @@ class Batch:
         overlap = self.overlap and self.overlap[part]
         return Batch(self.noisy[part], self.clean[part], self.sigma[part], overlap)
 
+    def tensors(self) -> dict[str, Tensor]:
+        """All tensors by name; not copies."""
+        named = {"noisy": self.noisy, "clean": self.clean, "sigma": self.sigma}
+        overlap = vars(self.overlap) if self.overlap else {}
+        return named | {f"overlap.{name}": tensor for name, tensor in overlap.items()}
+
     def to(self, device: str) -> Batch:
         """The batch on a device."""
         overlap = self.overlap and self.overlap.to(device)

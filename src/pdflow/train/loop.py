@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from pdflow.errors import PdflowError
+from pdflow.flow.passes import Beside
 from pdflow.losses import joint_loss
 from pdflow.model import LEFT_BY_A_PASS, PDFlow
 from pdflow.train.capture import Clock, captured
@@ -70,6 +71,8 @@ class Trainer:
         self.rate = torch.zeros((), device=device)
         self.bad = torch.zeros((), device=device)
         self.optimizer = self._adam()
+        self.batch = self._draw()
+        """What the next step trains on; it is drawn while the last one is made."""
         self.sums = torch.zeros(len(TERMS), device=device)
         self.counted = torch.zeros((), device=device)
         self.skipped = torch.zeros((), device=device)
@@ -80,12 +83,14 @@ class Trainer:
         """Set it, from a signal handler for example, to end `fit` after the current step."""
 
     def step(self) -> None:
-        """One step: batch, loss, gradient, clip, Adam, average. Free of looks at the device.
+        """One step: loss, gradient, clip, Adam, average, batch. Free of looks at the device.
 
-        A gradient that is not finite changes nothing but the count of skipped steps.
+        A gradient that is not finite changes nothing but the batch and the count of skipped steps.
         """
+        with Beside(self.pool.surroundings) as drawing:
+            drawn = self._draw().tensors().values()
         before = self._statistics()
-        terms = self._loss(self.workers.part(self._draw()))
+        terms = self._loss(self.workers.part(self.batch))
         self.optimizer.zero_grad(set_to_none=True)
         terms[0].backward()
         self.workers.average_([p.grad for p in self.parameters if p.grad is not None])
@@ -104,6 +109,8 @@ class Trainer:
             self.sums += torch.where(good, terms, 0.0)
             self.counted += good
             self.skipped += self.bad
+            drawing.join(*drawn)
+            torch._foreach_copy_(list(self.batch.tensors().values()), list(drawn))
 
     def fit(
         self,
@@ -166,6 +173,7 @@ class Trainer:
         for name, parameter in self.model.named_parameters():
             for moment, value in self.optimizer.state[parameter].items():
                 named[f"adam.{name}.{moment}"] = value
+        named |= {f"batch.{name}": value for name, value in self.batch.tensors().items()}
         return named | {"sums": self.sums, "counted": self.counted, "skipped": self.skipped}
 
     @torch.no_grad()
