@@ -47,8 +47,8 @@ KINDS = {
     ),
     "augmentation, couplings": (
         "gate_forward",
-        "gate_backward",
-        "gate_weights",
+        "gates_backward",
+        "kept_backward",
         "norm_statistics",
         "shift_forward",
         "shift_backward",
