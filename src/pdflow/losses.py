@@ -178,14 +178,11 @@ def joint_loss(
         clean_branch.join(clean_code)
     prior = _negative_elbo(encoding)
     denoise = model.filter.loss(filtered, clean_code) if config.denoise else rec.new_zeros(())
-    total = (
-        config.rec * rec
-        + config.prior * prior
-        + config.denoise * denoise
-        + config.chamfer * chamfer
-    )
-    if config.consistency:
-        total = total + config.consistency * consistency
+    others = [(config.prior, prior), (config.denoise, denoise)]
+    others += [(config.chamfer, chamfer), (config.consistency, consistency)]
+    total = config.rec * rec
+    for weight, term in others:
+        total = torch.add(total, term, alpha=weight) if weight else total
     return LossTerms(rec, prior, denoise, chamfer, consistency, total)
 
 
