@@ -1,105 +1,12 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
-"""Backward kernels of the augmentation's couplings; `gated_triton` says how they work together."""
+"""Couplings of the augmentation on CUDA: from the norm down; see `gated_triton` for all of them."""
 
 from __future__ import annotations
 
 import triton
 import triton.language as tl
 
-from pdflow.kernels.gated_triton import SPEED, _elus, _pairs, _sigmoid
-
-
-@triton.jit
-def shift_backward_kernel(
-    x_ptr, y_ptr, hidden_ptr, norm_ptr, log_scale_ptr, shifts_ptr, dy_ptr, dterms_ptr,
-    dx_ptr, dlast_ptr, sums_ptr, rows,
-    C: tl.constexpr, KEPT: tl.constexpr, KEPT_AT: tl.constexpr, MOVED: tl.constexpr,
-    MOVED_AT: tl.constexpr, IN: tl.constexpr, OUT: tl.constexpr, H: tl.constexpr,
-    HAS_TERMS: tl.constexpr, DRAWN: tl.constexpr, SQUASH: tl.constexpr, TILE: tl.constexpr,
-    DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
-):  # fmt: skip
-    """Every num_programs-th tile: gradients of the last layer's output (2, M, MOVED), and sums.
-
-    The sums of a program and part are (2 MOVED, H) products with the normalised input of the last
-    layer, (2 MOVED,) of the gradients, and (2 MOVED,) for the log scale. dx lacks what goes through
-    the network.
-    """
-    column = tl.arange(0, H)
-    out = tl.arange(0, OUT)
-    is_out = out < MOVED
-    channel = tl.arange(0, IN)
-    part = tl.program_id(1)
-    parts = tl.num_programs(1)
-    norm_ptr += part * 2 * H
-    mean = tl.load(norm_ptr + column)[None, :]
-    grow = tl.load(norm_ptr + H + column)[None, :]
-    shift_speed = tl.exp(_pairs(log_scale_ptr, out, is_out, 0) * SPEED)
-    raw_speed = tl.exp(_pairs(log_scale_ptr, out, is_out, 1) * SPEED)
-    shift_products = tl.zeros((H, OUT), tl.float32)
-    raw_products = tl.zeros((H, OUT), tl.float32)
-    shift_sum = tl.zeros((TILE, OUT), tl.float32)
-    raw_sum = tl.zeros((TILE, OUT), tl.float32)
-    shift_log = tl.zeros((TILE, OUT), tl.float32)
-    raw_log = tl.zeros((TILE, OUT), tl.float32)
-    for tile in tl.range(tl.program_id(0), tl.cdiv(rows, TILE), tl.num_programs(0), num_stages=1):
-        row = tile * TILE + tl.arange(0, TILE)
-        is_row = row < rows
-        row += part * rows
-        is_moved = is_row[:, None] & is_out[None, :]
-        is_kept = is_row[:, None] & (channel < KEPT)[None, :]
-        kept_at = row[:, None] * C + KEPT_AT + channel[None, :]
-        moved_at = row[:, None] * C + MOVED_AT + out[None, :]
-        dkept = tl.load(dy_ptr + kept_at, mask=is_kept, other=0.0)
-        dmoved = tl.load(dy_ptr + moved_at, mask=is_moved, other=0.0)
-        dterms = tl.zeros((TILE, 1), tl.float32)
-        if HAS_TERMS:
-            dterms = tl.load(dterms_ptr + row, mask=is_row, other=0.0)[:, None]
-        if SQUASH:
-            y = tl.load(y_ptr + kept_at, mask=is_kept, other=0.0)
-            dkept = dkept * y * (1.0 - y) + dterms * (1.0 - 2.0 * y)
-            y = tl.load(y_ptr + moved_at, mask=is_moved, other=0.0)
-            dmoved = dmoved * y * (1.0 - y) + dterms * (1.0 - 2.0 * y)
-        if DRAWN:
-            dkept += dterms * tl.load(x_ptr + kept_at, mask=is_kept, other=0.0)
-        tl.store(dx_ptr + kept_at, dkept, mask=is_kept)
-        at = row[:, None] * MOVED + out[None, :]
-        lower = rows.to(tl.int64) * parts * MOVED
-        shift = tl.load(shifts_ptr + at, mask=is_moved, other=0.0).to(tl.float32)
-        raw = tl.load(shifts_ptr + lower + at, mask=is_moved, other=0.0).to(tl.float32)
-        moved = tl.load(x_ptr + moved_at, mask=is_moved, other=0.0)
-        scale = _sigmoid(raw)
-        dshift = dmoved * scale
-        dmoved = dshift + dterms * moved if DRAWN else dshift
-        tl.store(dx_ptr + moved_at, dmoved, mask=is_moved)
-        draw = (dshift * (moved + shift) + dterms) * (1.0 - scale)
-        dshift = tl.where(is_moved, dshift, 0.0)
-        draw = tl.where(is_moved, draw, 0.0)
-        shift_log += dshift * shift
-        raw_log += draw * raw
-        dshift = dshift * shift_speed
-        draw = draw * raw_speed
-        shift_sum += dshift
-        raw_sum += draw
-        tl.store(dlast_ptr + at, dshift, mask=is_moved)
-        tl.store(dlast_ptr + lower + at, draw, mask=is_moved)
-        hidden = tl.load(
-            hidden_ptr + row[:, None] * H + column[None, :], mask=is_row[:, None], other=0.0
-        ).to(tl.float32)
-        normal = tl.trans(((hidden - mean) * grow).to(DOT))
-        shift_products = tl.dot(
-            normal, dshift.to(DOT), shift_products, input_precision=INPUT_PRECISION
-        )
-        raw_products = tl.dot(normal, draw.to(DOT), raw_products, input_precision=INPUT_PRECISION)
-    WIDTH: tl.constexpr = 2 * MOVED
-    sums = sums_ptr + (tl.program_id(0).to(tl.int64) * parts + part) * WIDTH * (H + 2)
-    place = 2 * out[None, :] * H + column[:, None]
-    tl.store(sums + place, shift_products, mask=is_out[None, :])
-    tl.store(sums + place + H, raw_products, mask=is_out[None, :])
-    sums += WIDTH * H
-    tl.store(sums + 2 * out, tl.sum(shift_sum, 0), mask=is_out)
-    tl.store(sums + 2 * out + 1, tl.sum(raw_sum, 0), mask=is_out)
-    tl.store(sums + WIDTH + 2 * out, tl.sum(shift_log, 0) * SPEED, mask=is_out)
-    tl.store(sums + WIDTH + 2 * out + 1, tl.sum(raw_log, 0) * SPEED, mask=is_out)
+from pdflow.kernels.gated_triton import _elus, _sigmoid
 
 
 @triton.jit
@@ -310,8 +217,9 @@ def kept_backward_kernel(
 ):  # fmt: skip
     """Every num_programs-th tile from u down: what the network adds to dx, and sums for weights.
 
-    The sums are those of lift (H, KEPT) and bias, and inner (H, 2 H) and bias. The first program
-    gives the gradients of norm and last layer.
+    The sums are those of lift (H, KEPT) and bias, and inner (H, 2 H) and bias. A channel after the
+    kept ones is 1 everywhere: it belongs to biases. The first program gives the gradients of norm
+    and last layer.
     """
     column = tl.arange(0, H)
     part = tl.program_id(1)
@@ -327,16 +235,16 @@ def kept_backward_kernel(
     )
     inner_plus = _turned(inner_ptr, H, DOT)
     inner_minus = _turned(inner_ptr + H, H, DOT)
-    channel = tl.arange(0, IN)
+    channel = tl.arange(0, IN)[None, :]
     is_channel = channel < KEPT
-    lift_at = column[:, None] * KEPT + channel[None, :]
-    lift = tl.load(lift_ptr + lift_at, mask=is_channel[None, :], other=0.0).to(DOT)
-    lift_bias = tl.load(lift_bias_ptr + column)[None, :]
+    is_one = channel == KEPT
+    lift_at = column[:, None] * KEPT + channel
+    lift = tl.load(lift_ptr + lift_at, mask=is_channel, other=0.0)
+    lift = tl.where(is_one, tl.load(lift_bias_ptr + column)[:, None], lift).to(DOT)
     dinner_plus = tl.zeros((H, H), tl.float32)
     dinner_minus = tl.zeros((H, H), tl.float32)
+    dinner_bias = tl.zeros((H, IN), tl.float32)
     dlift = tl.zeros((H, IN), tl.float32)
-    u_sum = tl.zeros((H,), tl.float32)
-    h_sum = tl.zeros((H,), tl.float32)
     for tile in tl.range(tl.program_id(0), tl.cdiv(rows, TILE), tl.num_programs(0), num_stages=1):
         row = tile * TILE + tl.arange(0, TILE)
         inside = (row < rows)[:, None]
@@ -346,11 +254,12 @@ def kept_backward_kernel(
             MOVED, OUT, H, INPUT_PRECISION,
         )  # fmt: skip
         du = tl.load(du_ptr + row[:, None] * H + column[None, :], mask=inside, other=0.0)
-        u_sum += tl.sum(du.to(tl.float32), 0)
-        is_kept = inside & is_channel[None, :]
-        kept_at = row[:, None] * C + KEPT_AT + channel[None, :]
-        kept = tl.load(x_ptr + kept_at, mask=is_kept, other=0.0).to(DOT)
-        h = tl.dot(kept, tl.trans(lift), input_precision=INPUT_PRECISION) + lift_bias
+        is_kept = inside & is_channel
+        kept_at = row[:, None] * C + KEPT_AT + channel
+        kept = tl.load(x_ptr + kept_at, mask=is_kept, other=0.0)
+        kept = tl.where(is_one, 1.0, kept).to(DOT)
+        dinner_bias = tl.dot(tl.trans(du), kept, dinner_bias, input_precision=INPUT_PRECISION)
+        h = tl.dot(kept, tl.trans(lift), input_precision=INPUT_PRECISION)
         plus, minus = _elus(h)
         plus = tl.trans(plus.to(DOT))
         minus = tl.trans(minus.to(DOT))
@@ -358,19 +267,18 @@ def kept_backward_kernel(
         dinner_minus = tl.dot(minus, du, dinner_minus, input_precision=INPUT_PRECISION)
         dplus = tl.dot(du, inner_plus, input_precision=INPUT_PRECISION)
         dminus = tl.dot(du, inner_minus, input_precision=INPUT_PRECISION)
-        dh = d + _back(h, dplus, dminus)
-        h_sum += tl.sum(dh, 0)
-        dh = dh.to(DOT)
+        dh = (d + _back(h, dplus, dminus)).to(DOT)
         dlift = tl.dot(tl.trans(dh), kept, dlift, input_precision=INPUT_PRECISION)
         dkept = tl.dot(dh, lift, input_precision=INPUT_PRECISION)
         dkept += tl.load(dx_ptr + kept_at, mask=is_kept, other=0.0)
         tl.store(dx_ptr + kept_at, dkept, mask=is_kept)
     program = part * tl.num_programs(0) + tl.program_id(0)
     sums = sums_ptr + program.to(tl.int64) * SUMS
-    tl.store(sums + lift_at, dlift, mask=is_channel[None, :])
+    bias_at = column[:, None] + tl.zeros_like(channel)
+    tl.store(sums + lift_at, dlift, mask=is_channel)
     sums += H * KEPT
-    tl.store(sums + column, h_sum)
+    tl.store(sums + bias_at, dlift, mask=is_one)
     sums += H
     _store_block(sums, dinner_plus, 2 * H, H)
     _store_block(sums + H, dinner_minus, 2 * H, H)
-    tl.store(sums + 2 * H * H + column, u_sum)
+    tl.store(sums + 2 * H * H + bias_at, dinner_bias, mask=is_one)

@@ -13,13 +13,9 @@ from pdflow.kernels.gated import GatedWeights, Norm
 from pdflow.kernels.gated_backward_triton import (
     gates_backward_kernel,
     kept_backward_kernel,
-    shift_backward_kernel,
 )
-from pdflow.kernels.gated_triton import (
-    gate_forward_kernel,
-    norm_statistics_kernel,
-    shift_forward_kernel,
-)
+from pdflow.kernels.gated_shift_triton import shift_backward_kernel, shift_forward_kernel
+from pdflow.kernels.gated_triton import gate_forward_kernel, norm_statistics_kernel
 from pdflow.kernels.launch_triton import arithmetic, multiprocessors, sum_partials
 
 PLANES = 3
@@ -189,7 +185,7 @@ def kept_backward(
         x, du, weights.lift, weights.lift_bias, weights.inner, weights.gamma, weights.beta,
         weights.last, hidden, statistics, dlast, sums, dx, dnorm, dlast_layer, partials, rows,
         BATCH=training, SUMS=partials.shape[1], TILE=tile, num_warps=warps,
-        **_kept(weights, keep_first), **_outputs(weights), **_backward_arithmetic(precision),
+        **_kept(weights, keep_first, 1), **_outputs(weights), **_backward_arithmetic(precision),
     )  # fmt: skip
     return _split(sum_partials(partials), shapes), [*dnorm, *_split(dlast_layer, last)]
 
@@ -210,14 +206,15 @@ def _split(sums: Tensor, shapes: Sequence[Tensor]) -> list[Tensor]:
     return [part.view_as(weight) for part, weight in zip(parts, shapes, strict=True)]
 
 
-def _kept(weights: GatedWeights, keep_first: bool) -> dict[str, int]:
+def _kept(weights: GatedWeights, keep_first: bool, more: int = 0) -> dict[str, int]:
+    """Sizes of the network's inputs, padded with room for some more."""
     width, kept = weights.lift.shape
     moved = len(weights.last) // 2
     return {
         "C": kept + moved,
         "KEPT": kept,
         "KEPT_AT": 0 if keep_first else moved,
-        "IN": _padded(kept),
+        "IN": _padded(kept + more),
         "H": width,
     }
 

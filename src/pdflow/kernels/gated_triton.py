@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
-"""Couplings of the augmentation on CUDA: the kernels.
+"""Couplings of the augmentation on CUDA: up to the norm, and how all kernels work together.
 
 Forward. One kernel goes as far as batch normalisation and leaves the mean and the spread of each
 tile, a small one joins these, and a third one normalises and moves the channels. Parts of a batch
@@ -16,11 +16,6 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-SPEED = tl.constexpr(3.0)
-"""`gated.LOG_SCALE_SPEED`."""
-
-LOG_TWO_PI = tl.constexpr(1.8378770664093453)
-
 
 @triton.jit
 def _elus(x):
@@ -32,11 +27,6 @@ def _elus(x):
 @triton.jit
 def _sigmoid(x):
     return 1.0 / (1.0 + tl.exp(-x))
-
-
-@triton.jit
-def _log_sigmoid(x):
-    return tl.minimum(x, 0.0) - tl.log(1.0 + tl.exp(-tl.abs(x)))
 
 
 @triton.jit
@@ -160,81 +150,3 @@ def norm_statistics_kernel(
         norm_ptr += 2 * H
     tl.store(running_mean_ptr + column, running_mean)
     tl.store(running_var_ptr + column, running_var)
-
-
-@triton.jit
-def _last(ptr, column, is_column, part: tl.constexpr, H: tl.constexpr):
-    """Rows 2 j + part of the last layer's weight (2 M, H), turned."""
-    at = (2 * column + part)[None, :] * H + tl.arange(0, H)[:, None]
-    return tl.load(ptr + at, mask=is_column[None, :], other=0.0)
-
-
-@triton.jit
-def _pairs(ptr, column, is_column, part: tl.constexpr):
-    return tl.load(ptr + 2 * column + part, mask=is_column, other=0.0)[None, :]
-
-
-@triton.jit
-def shift_forward_kernel(
-    x_ptr, hidden_ptr, norm_ptr, gamma_ptr, beta_ptr, last_ptr, last_bias_ptr, log_scale_ptr,
-    total_ptr, y_ptr, terms_ptr, shifts_ptr, rows,
-    C: tl.constexpr, KEPT: tl.constexpr, KEPT_AT: tl.constexpr, MOVED: tl.constexpr,
-    MOVED_AT: tl.constexpr, IN: tl.constexpr, OUT: tl.constexpr, H: tl.constexpr,
-    HAS_TOTAL: tl.constexpr, DRAWN: tl.constexpr, SQUASH: tl.constexpr, KEEP: tl.constexpr,
-    TILE: tl.constexpr, DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
-):  # fmt: skip
-    """TILE points of a part from the norm on. KEEP leaves shift and raw scale (2, M, MOVED)."""
-    part = tl.program_id(1)
-    row = tl.program_id(0) * TILE + tl.arange(0, TILE)
-    is_row = row < rows
-    row += part * rows
-    norm_ptr += part * 2 * H
-    column = tl.arange(0, H)
-    out = tl.arange(0, OUT)
-    is_out = out < MOVED
-    is_moved = is_row[:, None] & is_out[None, :]
-    channel = tl.arange(0, IN)
-    is_kept = is_row[:, None] & (channel < KEPT)[None, :]
-    hidden = tl.load(
-        hidden_ptr + row[:, None] * H + column[None, :], mask=is_row[:, None], other=0.0
-    ).to(tl.float32)
-    grow = tl.load(norm_ptr + H + column) * tl.load(gamma_ptr + column)
-    normal = (hidden - tl.load(norm_ptr + column)[None, :]) * grow[None, :]
-    normal = (normal + tl.load(beta_ptr + column)[None, :]).to(DOT)
-    shift = tl.dot(
-        normal, _last(last_ptr, out, is_out, 0, H).to(DOT), input_precision=INPUT_PRECISION
-    )
-    raw = tl.dot(
-        normal, _last(last_ptr, out, is_out, 1, H).to(DOT), input_precision=INPUT_PRECISION
-    )
-    shift = (shift + _pairs(last_bias_ptr, out, is_out, 0)) * tl.exp(
-        _pairs(log_scale_ptr, out, is_out, 0) * SPEED
-    )
-    raw = (raw + _pairs(last_bias_ptr, out, is_out, 1)) * tl.exp(
-        _pairs(log_scale_ptr, out, is_out, 1) * SPEED
-    )
-    kept_at = row[:, None] * C + KEPT_AT + channel[None, :]
-    moved_at = row[:, None] * C + MOVED_AT + out[None, :]
-    kept = tl.load(x_ptr + kept_at, mask=is_kept, other=0.0)
-    moved = tl.load(x_ptr + moved_at, mask=is_moved, other=0.0)
-    change = tl.sum(tl.where(is_moved, _log_sigmoid(raw), 0.0), 1)
-    if DRAWN:
-        change += 0.5 * (tl.sum(kept * kept, 1) + tl.sum(moved * moved, 1) + C * LOG_TWO_PI)
-    moved = (moved + shift) * _sigmoid(raw)
-    if SQUASH:
-        both = tl.where(is_kept, _log_sigmoid(kept) + _log_sigmoid(-kept), 0.0)
-        change += tl.sum(both, 1)
-        both = tl.where(is_moved, _log_sigmoid(moved) + _log_sigmoid(-moved), 0.0)
-        change += tl.sum(both, 1)
-        kept = _sigmoid(kept)
-        moved = _sigmoid(moved)
-    if HAS_TOTAL:
-        change += tl.load(total_ptr + row, mask=is_row, other=0.0)
-    tl.store(terms_ptr + row, change, mask=is_row)
-    tl.store(y_ptr + kept_at, kept, mask=is_kept)
-    tl.store(y_ptr + moved_at, moved, mask=is_moved)
-    if KEEP:
-        at = row[:, None] * MOVED + out[None, :]
-        tl.store(shifts_ptr + at, shift, mask=is_moved)
-        lower = rows.to(tl.int64) * tl.num_programs(1) * MOVED
-        tl.store(shifts_ptr + lower + at, raw, mask=is_moved)
