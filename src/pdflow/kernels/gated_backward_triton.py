@@ -217,9 +217,8 @@ def kept_backward_kernel(
 ):  # fmt: skip
     """Every num_programs-th tile from u down: what the network adds to dx, and sums for weights.
 
-    The sums are those of lift (H, KEPT) and bias, and inner (H, 2 H) and bias. A channel after the
-    kept ones is 1 everywhere: it belongs to biases. The first program gives the gradients of norm
-    and last layer.
+    The sums are those of lift (H, KEPT) and bias, and inner (H, 2 H) and bias. The first program
+    gives the gradients of norm and last layer.
     """
     column = tl.arange(0, H)
     part = tl.program_id(1)
@@ -235,16 +234,16 @@ def kept_backward_kernel(
     )
     inner_plus = _turned(inner_ptr, H, DOT)
     inner_minus = _turned(inner_ptr + H, H, DOT)
-    channel = tl.arange(0, IN)[None, :]
+    channel = tl.arange(0, IN)
     is_channel = channel < KEPT
-    is_one = channel == KEPT
-    lift_at = column[:, None] * KEPT + channel
-    lift = tl.load(lift_ptr + lift_at, mask=is_channel, other=0.0)
-    lift = tl.where(is_one, tl.load(lift_bias_ptr + column)[:, None], lift).to(DOT)
+    lift_at = column[:, None] * KEPT + channel[None, :]
+    lift = tl.load(lift_ptr + lift_at, mask=is_channel[None, :], other=0.0).to(DOT)
+    lift_bias = tl.load(lift_bias_ptr + column)[None, :]
     dinner_plus = tl.zeros((H, H), tl.float32)
     dinner_minus = tl.zeros((H, H), tl.float32)
-    dinner_bias = tl.zeros((H, IN), tl.float32)
     dlift = tl.zeros((H, IN), tl.float32)
+    u_sum = tl.zeros((H,), tl.float32)
+    h_sum = tl.zeros((H,), tl.float32)
     for tile in tl.range(tl.program_id(0), tl.cdiv(rows, TILE), tl.num_programs(0), num_stages=1):
         row = tile * TILE + tl.arange(0, TILE)
         inside = (row < rows)[:, None]
@@ -254,12 +253,11 @@ def kept_backward_kernel(
             MOVED, OUT, H, INPUT_PRECISION,
         )  # fmt: skip
         du = tl.load(du_ptr + row[:, None] * H + column[None, :], mask=inside, other=0.0)
-        is_kept = inside & is_channel
-        kept_at = row[:, None] * C + KEPT_AT + channel
-        kept = tl.load(x_ptr + kept_at, mask=is_kept, other=0.0)
-        kept = tl.where(is_one, 1.0, kept).to(DOT)
-        dinner_bias = tl.dot(tl.trans(du), kept, dinner_bias, input_precision=INPUT_PRECISION)
-        h = tl.dot(kept, tl.trans(lift), input_precision=INPUT_PRECISION)
+        u_sum += tl.sum(du.to(tl.float32), 0)
+        is_kept = inside & is_channel[None, :]
+        kept_at = row[:, None] * C + KEPT_AT + channel[None, :]
+        kept = tl.load(x_ptr + kept_at, mask=is_kept, other=0.0).to(DOT)
+        h = tl.dot(kept, tl.trans(lift), input_precision=INPUT_PRECISION) + lift_bias
         plus, minus = _elus(h)
         plus = tl.trans(plus.to(DOT))
         minus = tl.trans(minus.to(DOT))
@@ -267,18 +265,19 @@ def kept_backward_kernel(
         dinner_minus = tl.dot(minus, du, dinner_minus, input_precision=INPUT_PRECISION)
         dplus = tl.dot(du, inner_plus, input_precision=INPUT_PRECISION)
         dminus = tl.dot(du, inner_minus, input_precision=INPUT_PRECISION)
-        dh = (d + _back(h, dplus, dminus)).to(DOT)
+        dh = d + _back(h, dplus, dminus)
+        h_sum += tl.sum(dh, 0)
+        dh = dh.to(DOT)
         dlift = tl.dot(tl.trans(dh), kept, dlift, input_precision=INPUT_PRECISION)
         dkept = tl.dot(dh, lift, input_precision=INPUT_PRECISION)
         dkept += tl.load(dx_ptr + kept_at, mask=is_kept, other=0.0)
         tl.store(dx_ptr + kept_at, dkept, mask=is_kept)
     program = part * tl.num_programs(0) + tl.program_id(0)
     sums = sums_ptr + program.to(tl.int64) * SUMS
-    bias_at = column[:, None] + tl.zeros_like(channel)
-    tl.store(sums + lift_at, dlift, mask=is_channel)
+    tl.store(sums + lift_at, dlift, mask=is_channel[None, :])
     sums += H * KEPT
-    tl.store(sums + bias_at, dlift, mask=is_one)
+    tl.store(sums + column, h_sum)
     sums += H
     _store_block(sums, dinner_plus, 2 * H, H)
     _store_block(sums + H, dinner_minus, 2 * H, H)
-    tl.store(sums + 2 * H * H + bias_at, dinner_bias, mask=is_one)
+    tl.store(sums + 2 * H * H + column, u_sum)

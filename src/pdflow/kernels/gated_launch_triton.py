@@ -19,8 +19,6 @@ from pdflow.kernels.gated_triton import gate_forward_kernel, norm_statistics_ker
 from pdflow.kernels.launch_triton import arithmetic, multiprocessors, sum_partials
 
 PLANES = 3
-TILE = 128
-"""Points of a program up to the norm."""
 
 
 class GatedCouple(torch.autograd.Function):
@@ -31,10 +29,12 @@ class GatedCouple(torch.autograd.Function):
         """y (B, N, C), terms (B, N) and features; tensors are contiguous."""
         keep = any(ctx.needs_input_grad)
         weights = GatedWeights(*weights)
+        # The weights leave room for two programs on a multiprocessor, if they are bf16.
+        tile, *launch = (64, 4, 2) if precision == "bf16" else (128, 8, 1)
         hidden, planes, tiles = gate_forward(
-            x, features, weights, keep_first, precision, keep, norm
+            x, features, weights, keep_first, precision, keep, norm, tile, *launch
         )
-        statistics = norm_statistics(norm, tiles, _rows(x, norm.parts))
+        statistics = norm_statistics(norm, tiles, _rows(x, norm.parts), tile)
         y, terms, shifts = shift_forward(
             x, hidden, statistics, weights, total, keep_first, drawn, squash, precision, keep
         )
@@ -72,7 +72,7 @@ class GatedCouple(torch.autograd.Function):
 
 def gate_forward(
     x: Tensor, features: Tensor, weights: GatedWeights, keep_first: bool, precision: str,
-    keep: bool, norm: Norm, tile: int = TILE, warps: int = 8, waves: int = 1,
+    keep: bool, norm: Norm, tile: int, warps: int, waves: int,
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:  # fmt: skip
     """Input of the norm (B, N, H), what the backward needs, and statistics of tiles."""
     rows = _rows(x, norm.parts)
@@ -90,7 +90,7 @@ def gate_forward(
 
 
 def norm_statistics(
-    norm: Norm, tiles: Tensor | None, rows: int, tile: int = TILE, columns: int = 8
+    norm: Norm, tiles: Tensor | None, rows: int, tile: int, columns: int = 8
 ) -> Tensor:
     """Mean and 1 / standard deviation (parts, 2, H) for the norm; moves its running ones."""
     if tiles is None:
@@ -129,7 +129,7 @@ def shift_forward(
 def shift_backward(
     x: Tensor, y: Tensor, hidden: Tensor, statistics: Tensor, weights: GatedWeights, shifts: Tensor,
     dy: Tensor, dterms: Tensor | None, keep_first: bool, drawn: bool, squash: bool, precision: str,
-    tile: int = 64, warps: int = 4, waves: int = 2,
+    tile: int = 64, warps: int = 8, waves: int = 2,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """dx but for the network's share, gradients of the last layer's output, and sums of parts."""
     parts = len(statistics)
@@ -149,7 +149,7 @@ def shift_backward(
 def gates_backward(
     features: Tensor, weights: GatedWeights, hidden: Tensor, statistics: Tensor, planes: Tensor,
     dlast: Tensor, sums: Tensor, more: Tensor | None, training: bool, precision: str,
-    tile: int = 64, warps: int = 8, waves: int = 1,
+    tile: int = 128, warps: int = 8, waves: int = 1,
 ) -> tuple[Tensor, Tensor, list[Tensor]]:  # fmt: skip
     """dfeatures, which begins with `more`, du, and gradients from gate to condition_bias."""
     parts = len(statistics)
@@ -185,7 +185,7 @@ def kept_backward(
         x, du, weights.lift, weights.lift_bias, weights.inner, weights.gamma, weights.beta,
         weights.last, hidden, statistics, dlast, sums, dx, dnorm, dlast_layer, partials, rows,
         BATCH=training, SUMS=partials.shape[1], TILE=tile, num_warps=warps,
-        **_kept(weights, keep_first, 1), **_outputs(weights), **_backward_arithmetic(precision),
+        **_kept(weights, keep_first), **_outputs(weights), **_backward_arithmetic(precision),
     )  # fmt: skip
     return _split(sum_partials(partials), shapes), [*dnorm, *_split(dlast_layer, last)]
 
@@ -206,15 +206,14 @@ def _split(sums: Tensor, shapes: Sequence[Tensor]) -> list[Tensor]:
     return [part.view_as(weight) for part, weight in zip(parts, shapes, strict=True)]
 
 
-def _kept(weights: GatedWeights, keep_first: bool, more: int = 0) -> dict[str, int]:
-    """Sizes of the network's inputs, padded with room for some more."""
+def _kept(weights: GatedWeights, keep_first: bool) -> dict[str, int]:
     width, kept = weights.lift.shape
     moved = len(weights.last) // 2
     return {
         "C": kept + moved,
         "KEPT": kept,
         "KEPT_AT": 0 if keep_first else moved,
-        "IN": _padded(kept + more),
+        "IN": _padded(kept),
         "H": width,
     }
 
