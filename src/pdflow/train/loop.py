@@ -94,7 +94,9 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         terms[0].backward()
         self.workers.average_([p.grad for p in self.parameters if p.grad is not None])
-        good = self._clip()
+        norm = torch.nn.utils.clip_grad_norm_(self.parameters, self.recipe.optim.clip)
+        good = torch.isfinite(norm)
+        self.bad.copy_(~good)
         self.optimizer.step()
         with torch.no_grad():
             moves = torch._foreach_sub(self.parameters, self.averages)
@@ -231,16 +233,6 @@ class Trainer:
         spread = self.recipe.data.told_spread
         return sigma * torch.exp(spread * torch.randn_like(sigma)) if spread else sigma
 
-    def _clip(self) -> Tensor:
-        """Let the optimiser shorten the gradient as it reads it; whether it is finite."""
-        gradients = [p.grad for p in self.parameters if p.grad is not None]
-        norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
-        too_long = (norm / self.recipe.optim.clip).clamp_min(1.0)
-        self.optimizer.grad_scale = too_long  # type: ignore[attr-defined]
-        good = torch.isfinite(norm)
-        self.bad.copy_(~good)
-        return good
-
     def _adam(self) -> torch.optim.Adam:
         adam = torch.optim.Adam(
             self.parameters,
@@ -249,8 +241,7 @@ class Trainer:
             fused=True,
             capturable=self.device.type == "cuda",
         )
-        # Where found_inf is 1, fused Adam leaves weights, moments and its count as they are; it
-        # divides gradients by grad_scale.
+        # Where this tensor is 1, fused Adam leaves weights, moments and its count as they are.
         adam.found_inf = self.bad  # type: ignore[attr-defined]
         # A skipped step makes the moments, so that they can be saved and loaded at any time.
         self.bad.fill_(1)
