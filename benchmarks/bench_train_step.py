@@ -34,7 +34,7 @@ POOL = 512
 LEVELS = (0.005, 0.03)
 KINDS = {
     "EdgeUnits, per edge, forward": ("edge_forward",),
-    "EdgeUnits, per edge, backward": ("edge_backward",),
+    "EdgeUnits, per edge, backward": ("edge_backward", "edge_list"),
     "EdgeUnits, first layer": ("split_",),
     "couplings, forward": ("couple_forward",),
     "couplings, backward": ("couple_backward",),
