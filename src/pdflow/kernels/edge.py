@@ -75,7 +75,8 @@ def edge_max(
     neighbours  (B, N, K) int32 or int64 rows of the same patch
     weight      (G, H, H), bias (G, H): layer F2 of each of the G groups
     precision   of the fused kernels; by default that of `torch.set_float32_matmul_precision`,
-                and "bf16" for bf16 inputs. "bf16" rounds the inputs, too.
+                and "bf16" for bf16 inputs. "bf16" rounds the inputs, too, and on Hopper GPUs the
+                gradient of neighbour whenever an edge adds to it.
     returns     (G, B, N, H) in the type of centre
 
     relu is monotonic, so the maximum is taken first and bias and relu come after it.

@@ -20,7 +20,8 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia import hopper
 
-from pdflow.kernels.edge_triton import empty_results, list_edges
+from pdflow.kernels.edge_list_triton import list_edges
+from pdflow.kernels.edge_triton import empty_results
 from pdflow.kernels.launch_triton import multiprocessors, sum_partials
 
 WIDTH = 64
