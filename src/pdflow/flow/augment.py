@@ -9,8 +9,6 @@ A_s samples eps (B, N, D_a), A_c looks at the neighbourhood, and A_t moves eps a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -132,7 +130,6 @@ class ConditionalCoupling(Bijection):
     def __init__(self, channels: int, features: int, hidden: int, keep_first: bool, norm: str):
         super().__init__()
         first = channels // 2
-        self.parts = 1
         self.sizes = (first, channels - first)
         self.keep_first = keep_first
         kept, moved = self.sizes if keep_first else self.sizes[::-1]
@@ -203,8 +200,8 @@ class ConditionalCoupling(Bijection):
         assert mean is not None
         assert var is not None
         if norm.training and norm.num_batches_tracked is not None:
-            norm.num_batches_tracked.add_(self.parts)
-        return Norm(mean, var, norm.training, norm.momentum, norm.eps, self.parts)
+            norm.num_batches_tracked.add_(1)
+        return Norm(mean, var, norm.training, norm.momentum, norm.eps)
 
 
 class GatedFlow(Chain):
@@ -284,19 +281,6 @@ class Augmentation(nn.Module):
             return augmented, -terms
         augmented, terms = self.flow.transform(eps, features)
         return augmented, standard_normal_log_density(eps) - terms
-
-
-@contextmanager
-def statistics_of_parts(network: nn.Module, parts: int) -> Iterator[None]:
-    """Within the block, each of `parts` equal parts of a batch is a batch for its norms."""
-    couplings = [part for part in network.modules() if isinstance(part, ConditionalCoupling)]
-    for coupling in couplings:
-        coupling.parts = parts
-    try:
-        yield
-    finally:
-        for coupling in couplings:
-            coupling.parts = 1
 
 
 def standard_normal_log_density(x: Tensor) -> Tensor:
