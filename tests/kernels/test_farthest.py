@@ -31,6 +31,15 @@ def test_equal_points_come_last_in_the_order_of_their_rows() -> None:
     assert rows[:, 10:].tolist() == [list(range(10, 30))] * 2
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize(("batch", "points"), [(2, 300), (1, 9000), (4, 9000), (4, 33_000)])
+def test_clouds_stay_on_their_device(batch: int, points: int) -> None:
+    given = clouds(batch, points).float()
+    rows = farthest_points(given.cuda(), 40)
+    assert rows.is_cuda
+    assert torch.equal(rows.cpu(), farthest_points(given, 40))
+
+
 def test_nothing_may_be_asked_for() -> None:
     assert farthest_points(clouds(2, 5), 0).shape == (2, 0)
     assert farthest_points(clouds(0, 5), 3).shape == (0, 3)

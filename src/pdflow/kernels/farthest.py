@@ -8,7 +8,11 @@ from torch import Tensor
 from pdflow.errors import PdflowError
 from pdflow.kernels import runs_triton
 
-_FUSED_POINTS = 32768
+_FUSED_POINTS = 8192
+_LARGEST_FUSED_POINTS = 32768
+_MANY_CLOUDS = 4
+"""Up to how many points clouds are sampled by the fused kernel: the second number where there are
+many, since a larger one alone is sampled faster by one core."""
 
 
 @torch.no_grad()
@@ -19,9 +23,9 @@ def farthest_points(points: Tensor, count: int, start: int = 0) -> Tensor:
     start    the first row
     returns  (B, count) int64; of points equally far the one of the lowest row, and no row twice
 
-    On a CPU it is `pdflow.geometry.farthest_point_sampling`, exact in float64, cloud by cloud; so
-    are clouds too large for a program of a GPU. The fused kernel measures in float32, without a
-    look at the points: those that are not finite are far from everything, so that they come first.
+    On a CPU, and for large clouds, it is `pdflow.geometry.farthest_point_sampling`, exact in
+    float64, cloud by cloud. The fused kernel measures in float32, without a look at the points:
+    those that are not finite are far from everything, so that they come first.
     """
     batch, size, dims = points.shape
     if dims != 3 or not 0 <= count <= size or not 0 <= start < max(size, 1):
@@ -31,7 +35,8 @@ def farthest_points(points: Tensor, count: int, start: int = 0) -> Tensor:
         )
     if batch == 0 or count == 0:
         return torch.empty(batch, count, dtype=torch.long, device=points.device)
-    if points.device.type == "cpu" or size > _FUSED_POINTS:
+    largest = _LARGEST_FUSED_POINTS if batch >= _MANY_CLOUDS else _FUSED_POINTS
+    if points.device.type == "cpu" or size > largest:
         from pdflow.geometry.farthest import farthest_point_sampling
 
         clouds = points.double().cpu().numpy()

@@ -53,17 +53,18 @@ def farthest_kernel(
         here = tl.argmax(sq_near, 0)
 
 
-def farthest_points(points: Tensor, count: int, start: int, warps: int | None = None) -> Tensor:
+def farthest_points(points: Tensor, count: int, start: int = 0, warps: int | None = None) -> Tensor:
     """Rows (B, count) int64 of clouds (B, M, 3) in float32.
 
-    warps  of a program
+    warps  of a program; by default 8 to 32 points for each thread: fewer warps wait less
     """
     batch, size, _ = points.shape
     padded = triton.next_power_of_2(size)
+    if warps is None:
+        warps = max(1, min(4, padded // 256), padded // 1024)
     rows = torch.empty(batch, count, dtype=torch.long, device=points.device)
     farthest_kernel[(batch,)](
         points.mT.contiguous(), rows, size, count, start,
-        POINTS=padded, RESIDENT=padded <= RESIDENT_POINTS,
-        num_warps=warps or min(32, max(1, padded // 256)), enable_fp_fusion=False,
+        POINTS=padded, RESIDENT=padded <= RESIDENT_POINTS, num_warps=warps, enable_fp_fusion=False,
     )  # fmt: skip
     return rows
