@@ -59,6 +59,8 @@ class FlowConfig:
     augment_flow      "couplings" (paper) or "affine"
     augment_norm      "batch" (released weights) or "none"
     noise_conditioning  whether the condition net is told the noise of a patch
+    told_noise        shares of a cloud's noise that it is told when clouds are denoised: in a
+                      single pass, in the first of several, and in later ones
     decoder           "inverse" flow, or the "mlp" of the ablation
     patch_points      N the network is meant for
     patch_radius      smallest and largest radius of the patches it was trained on
@@ -88,6 +90,7 @@ class FlowConfig:
     augment_steps: int = 3
     augment_norm: str = "batch"
     noise_conditioning: bool = False
+    told_noise: tuple[float, float, float] = (1.0, 1.0, LEFT_BY_A_PASS)
     decoder: str = "inverse"
     patch_points: int = 1024
     patch_radius: tuple[float, float] = (0.1, 0.6)
@@ -101,6 +104,7 @@ class FlowConfig:
         object.__setattr__(self, "patch_radius", tuple(self.patch_radius))
         object.__setattr__(self, "pass_noise", tuple(self.pass_noise))
         object.__setattr__(self, "part_noise", tuple(self.part_noise))
+        object.__setattr__(self, "told_noise", tuple(self.told_noise))
         for name, allowed in {
             "coupling": COUPLINGS,
             "permutation": PERMUTATIONS,
@@ -134,6 +138,8 @@ class FlowConfig:
             _refuse(f"masked_dims is {self.masked_dims}", f"keep 0 <= D_m <= {self.channels}")
         if len(self.patch_radius) != 2 or not 0 < self.patch_radius[0] <= self.patch_radius[1]:
             _refuse(f"patch_radius is {self.patch_radius}", "give 0 < smallest <= largest")
+        if len(self.told_noise) != 3 or min(self.told_noise) <= 0:
+            _refuse(f"told_noise is {self.told_noise}", "give three shares above 0")
         if len(self.part_noise) != 2 or not 0 < self.part_noise[0] <= self.part_noise[1]:
             _refuse(f"part_noise is {self.part_noise}", "give 0 < goal <= limit")
         if self.clamp <= 0:

@@ -36,11 +36,11 @@ from pdflow.inference import (
 from pdflow.islands import FEWEST_POINTS, split_islands
 from pdflow.lateral import without_evening
 from pdflow.likelihood import find_unlikely
-from pdflow.model import LEFT_BY_A_PASS, PDFlow
+from pdflow.model import PDFlow
 from pdflow.noise.estimate import NoiseEstimate, estimate_noise
 from pdflow.outliers import find_outliers, within_noise
 from pdflow.results import Denoised, Report, with_columns, without_row_metadata
-from pdflow.schedule import make_plan
+from pdflow.schedule import make_plan, told_share
 from pdflow.weights import load_model
 
 if TYPE_CHECKING:
@@ -202,8 +202,8 @@ class Denoiser:
         while done < passes:
             split = parts if done == 0 else 1
             scale = 1 / (split * passes)
-            left = before.sigma * LEFT_BY_A_PASS**done
-            points = self._one_pass(points, left, most, split, scaled(advance, scale))
+            told = before.sigma * told_share(self.model.config, done, passes)
+            points = self._one_pass(points, told, most, split, scaled(advance, scale))
             done += 1
             after = estimate_noise(points)
             if self.iterations == "auto" and after.sigma <= GONE * before.sigma:
@@ -219,7 +219,7 @@ class Denoiser:
     ) -> Points:
         """All parts of a cloud through the network once; `count` points where resampled.
 
-        sigma  the noise of the cloud, for networks that are told it
+        sigma  what networks that are told the noise hear
         """
         if parts == 1:
             return self._denoise_part(points, sigma, count, advance)

@@ -43,6 +43,17 @@ def make_plan(points: NDArray[np.float64], noise: NoiseEstimate, config: FlowCon
     return Plan(passes, math.ceil((ratio / config.part_noise[0]) ** 2))
 
 
+def told_share(config: FlowConfig, done: int, passes: int) -> float:
+    """The share of a cloud's noise that a network is told, `done` of its `passes` being made.
+
+    Where many patches and passes are averaged, each may smooth less than it would alone.
+    """
+    alone, first, later = config.told_noise
+    if done:
+        return later
+    return alone if passes == 1 else first
+
+
 def noise_over_radius(
     points: NDArray[np.float64], noise: NoiseEstimate, config: FlowConfig
 ) -> float:

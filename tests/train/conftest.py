@@ -47,13 +47,21 @@ def tiny() -> Callable[..., Recipe]:
             condition_layers=2,
             condition_features=32,
             patch_points=POINTS,
+            noise_conditioning=False,
         )
         settings = {"batch": 8, "warmup": 20, "ema": 0.9, "lr": 3e-3, **optim}
         settings = {"steps": steps, "schedule": "cosine", "precision": "ieee", **settings}
         return Recipe(
             "tiny",
             model,
-            replace(recipe.data, levels=(0.05, 0.05), iterate=iterate, holdout=(), seeds=64),
+            replace(
+                recipe.data,
+                levels=(0.05, 0.05),
+                told_spread=0.0,
+                iterate=iterate,
+                holdout=(),
+                seeds=64,
+            ),
             replace(recipe.loss, rec=1 / POINTS, chamfer=0.5 / POINTS, matching="paired"),
             replace(recipe.optim, **settings),
             ValidationConfig(every=3, patches=4, levels=(0.03, 0.05)),

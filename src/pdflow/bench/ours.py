@@ -17,11 +17,11 @@ from pdflow.bench.cases import Case
 from pdflow.bench.methods import DIGEST_LENGTH, Denoised, Method
 from pdflow.cloud import PointCloud
 from pdflow.inference import best_device
-from pdflow.model import PDFlow
+from pdflow.model import FlowConfig, PDFlow
 from pdflow.pipeline import MODES, Denoiser
 from pdflow.weights import load_model, released_models
 
-LATER_SETTINGS = {"noise_conditioning": False}
+LATER_SETTINGS = {"noise_conditioning": False, "told_noise": FlowConfig().told_noise}
 """Settings of a network that came after results were kept, and what they were before."""
 
 _SPEC = re.compile(rf"(?P<model>.+?)(:(?P<mode>{'|'.join(MODES)}))?(:(?P<passes>\d+))?")
