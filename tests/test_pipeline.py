@@ -13,6 +13,7 @@ from pdflow.cloud import PointCloud
 from pdflow.errors import LossWarning, PdflowError
 from pdflow.inference import denoise_patches
 from pdflow.model import FlowConfig, PDFlow
+from pdflow.noise.estimate import NoiseEstimate
 from pdflow.outliers import find_outliers
 from pdflow.pipeline import Denoiser, denoise
 from pdflow.schedule import Plan
@@ -155,15 +156,21 @@ def test_far_apart_parts_are_both_denoised(model: PDFlow) -> None:
     assert _off_sphere(clean[1500:] - 500.0) < 0.6 * _off_sphere(other)
 
 
-def test_islands_smaller_than_a_patch_are_clouds_of_their_own(model: PDFlow) -> None:
+def test_islands_smaller_than_a_patch_are_clouds_of_their_own(
+    model: PDFlow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All but for the noise, which is that of the whole cloud."""
+    noise = NoiseEstimate(0.04, relative=0.04, spacing=0.01, reliable=True)
+    monkeypatch.setattr("pdflow.pipeline.estimate_noise", lambda points: noise)
     islands = [_sphere(700), 0.01 * _sphere(900, seed=1), _sphere(80, seed=2), _sphere(40, seed=3)]
     places = np.array([[0.0, 0, 0], [300, 0, 0], [1e6, 0, 0], [-1e6, 0, 0]])
     noisy = np.concatenate([i + at for i, at in zip(islands, places, strict=True)])
     shares: list[float] = []
-    done = Denoiser(model)(PointCloud(noisy), shares.append)
+    run = Denoiser(model, iterations=1, parts=1)
+    done = run(PointCloud(noisy), shares.append)
     parts = np.split(done.cloud.points, [700, 1600, 1680])
     for part, island, at in zip(parts[:3], islands, places, strict=False):
-        alone = denoise(island, model=model, iterations=done.report.iterations)
+        alone = run(PointCloud(island)).cloud.points
         assert np.abs(part - at - alone).max() < 1e-4 * np.ptp(island)
     assert np.array_equal(parts[3], noisy[1680:])
     assert sum(shares) == pytest.approx(1)

@@ -259,3 +259,13 @@ def test_points_are_sorted_in_layers_as_they_would_be_at_once(
     monkeypatch.setattr(estimate, "_POINTS_PER_LAYER", 100)
     assert np.array_equal(estimate._distinct(points), at_once)
     assert len(at_once) == len(np.unique(points, axis=0))
+
+
+def test_clumps_of_few_points_far_away_do_not_vote() -> None:
+    rng = np.random.default_rng(3)
+    sphere = rng.normal(size=(1500, 3))
+    sphere /= np.linalg.norm(sphere, axis=1, keepdims=True)
+    noisy = sphere + rng.normal(size=sphere.shape) * 0.04
+    clumps = [noisy[:15] + np.array([100.0 * (i + 1), 0, 0]) for i in range(20)]
+    alone, among = (estimate_noise(c).sigma for c in (noisy, np.concatenate([noisy, *clumps])))
+    assert among == pytest.approx(alone, rel=0.1)

@@ -53,6 +53,10 @@ OFFSET = 0.01
 LOG_SPREADS = (-2.0, 3.0)
 """How sure the network may be: places that it is very sure of must not outvote all others."""
 
+LEAP = 0.1
+"""Queries whose nearest neighbourhood is within this part of their reach lie in a clump apart;
+on a surface it is about half."""
+
 LARGEST_RATIO = 0.65
 """Above this sigma / reach the largest neighbourhood is too narrow, and the cloud is thinned."""
 
@@ -219,11 +223,17 @@ def _spacing_of_few(cloud: FloatArray) -> float:
 def _agree(network: Network, seen: Neighborhoods) -> tuple[float, float]:
     """The noise that the queries agree on, and its ratio to their median reach.
 
-    Each query counts by how sure the network is of it.
+    Each query counts by how sure the network is of it; those in clumps of so few points that
+    their reach leaps to another place do not, unless there are no others.
     """
     log_ratio, log_spread = network.read(seen.description)
     local = np.maximum(np.exp(log_ratio) - OFFSET, 0) * seen.reach
-    sigma = weighted_median(local, np.exp(-2 * log_spread))
+    weights = np.exp(-2 * log_spread)
+    # The first column is the distance to neighbour SCALES[0] over the reach.
+    on_surface = seen.description[:, 0] > np.log(LEAP)
+    if on_surface.any():
+        weights = np.where(on_surface, weights, 0.0)
+    sigma = weighted_median(local, weights)
     return sigma, sigma / float(np.median(seen.reach))
 
 
