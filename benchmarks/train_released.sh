@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Train the shipped weights again: benchmarks/train_released.sh DATA [OUTPUT]
-# DATA is ScoreDenoise's folder layout. 16 minutes on one NVIDIA H200.
+# DATA is ScoreDenoise's folder layout. 24 minutes on one NVIDIA H200.
 set -euo pipefail
 data=$1
 output=${2:-runs}
 pdflow train --data "$data" --recipe pdflow-base -o "$output/pdflow-base"
-for name in pdflow pdflow-fbm pdflow-lbm; do
+for name in pdflow-middle pdflow-fbm pdflow-lbm; do
   pdflow train --data "$data" --recipe "$name" -o "$output/$name" \
     --init "$output/pdflow-base/model.safetensors"
 done
+pdflow train --data "$data" --recipe pdflow -o "$output/pdflow" \
+  --init "$output/pdflow-middle/model.safetensors"
