@@ -69,7 +69,7 @@ def main() -> None:
     for clouds, points, count in (
         (given.clouds, 1024, 256),
         (given.clouds, 4096, 1024),
-        (given.clouds, 16_384, 4096),
+        (given.clouds, 16_384, 1024),
         (1, 8192, 2048),
         (1, 30_000, 10_000),
     ):
