@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 
 Precision = Literal["ieee", "tf32", "bf16"]
-"""How the operands of products in fused kernels are rounded; sums are always fp32."""
+"""How the operands of products in fused kernels are rounded. Sums are fp32, but for the gradient of
+neighbours in "bf16" on Hopper GPUs."""
 
 _TORCH_PRECISION: dict[str, Precision] = {"highest": "ieee", "high": "tf32", "medium": "bf16"}
 
