@@ -26,6 +26,9 @@ BATCH = 8
 CUT = 5.0
 """Robust deviations below the median of its patches at which a point is taken for an outlier."""
 
+TOLD = 3.0
+"""Times the noise that a network is told: it looks further, and strays do not pass for noise."""
+
 
 def find_unlikely(
     model: PDFlow, points: NDArray[np.float64], progress: Progress
@@ -59,7 +62,7 @@ def likelihood_scores(
         return apart
     frames = network_frames(model, points, patches)
     noise = estimate_noise(points).sigma if model.config.noise_conditioning else 0.0
-    sigma = told_noise(model, noise, frames)
+    sigma = told_noise(model, TOLD * noise, frames)
     likelihoods = _likelihoods_of_all(model, frames.cut(points, patches.rows), sigma, progress)
     middle = np.median(likelihoods, axis=1, keepdims=True)
     spread = 1.4826 * np.median(np.abs(likelihoods - middle), axis=1, keepdims=True)
