@@ -55,8 +55,8 @@ def network_frames(model: PDFlow, points: Points, patches: Patches) -> PatchFram
     )
 
 
-def told_noise(model: PDFlow, sigma: float, frames: PatchFrames) -> NDArray[np.float64] | None:
-    """(P,): the noise of a cloud in the frame of each patch; None where the network is not told."""
+def told_noise(model: PDFlow, sigma: Points, frames: PatchFrames) -> Points | None:
+    """(P,): the noise of patches (P,) in their own frames; None where the network is not told."""
     return np.asarray(sigma / frames.scale) if model.config.noise_conditioning else None
 
 

@@ -62,7 +62,7 @@ def likelihood_scores(
         return apart
     frames = network_frames(model, points, patches)
     noise = estimate_noise(points).sigma if model.config.noise_conditioning else 0.0
-    sigma = told_noise(model, TOLD * noise, frames)
+    sigma = told_noise(model, np.full(len(patches), TOLD * noise), frames)
     likelihoods = _likelihoods_of_all(model, frames.cut(points, patches.rows), sigma, progress)
     middle = np.median(likelihoods, axis=1, keepdims=True)
     spread = 1.4826 * np.median(np.abs(likelihoods - middle), axis=1, keepdims=True)

@@ -202,7 +202,7 @@ class Denoiser:
         while done < passes:
             split = parts if done == 0 else 1
             scale = 1 / (split * passes)
-            told = before.sigma * told_share(self.model.config, done, passes)
+            told = Told(before, told_share(self.model.config, done, passes))
             points = self._one_pass(points, told, most, split, scaled(advance, scale))
             done += 1
             after = estimate_noise(points)
@@ -215,29 +215,29 @@ class Denoiser:
         return Passes(points, before, after, done, parts)
 
     def _one_pass(
-        self, points: Points, sigma: float, count: int, parts: int, advance: Progress
+        self, points: Points, told: Told, count: int, parts: int, advance: Progress
     ) -> Points:
         """All parts of a cloud through the network once; `count` points where resampled.
 
-        sigma  what networks that are told the noise hear
+        told  what networks that are told the noise hear
         """
         if parts == 1:
-            return self._denoise_part(points, sigma, count, advance)
+            return self._denoise_part(points, told, count, advance)
         pieces = interleave(points, parts)
         if self.mode == "resample":
             shares = np.diff(np.linspace(0, count, parts + 1).round().astype(int))
             return np.concatenate(
                 [
-                    self._denoise_part(points[rows], sigma, share, advance)
+                    self._denoise_part(points[rows], told, share, advance)
                     for rows, share in zip(pieces, shares, strict=True)
                 ]
             )
         moved = np.empty_like(points)
         for rows in pieces:
-            moved[rows] = self._denoise_part(points[rows], sigma, len(rows), advance)
+            moved[rows] = self._denoise_part(points[rows], told, len(rows), advance)
         return moved
 
-    def _denoise_part(self, points: Points, sigma: float, count: int, advance: Progress) -> Points:
+    def _denoise_part(self, points: Points, told: Told, count: int, advance: Progress) -> Points:
         """Normalise, patch, flow, filter, inverse, stitch, restore."""
         config = self.model.config
         # New points are made of the places that patches give to the old ones.
@@ -250,14 +250,14 @@ class Denoiser:
         if self.radius is None:
             islands = split_islands(patches, len(points))
             if len(islands) > 1:
-                return self._denoise_apart(points, sigma, islands, count, advance)
+                return self._denoise_apart(points, told, islands, count, advance)
         frames = network_frames(self.model, points, patches)
         clean = denoise_patches(
             self.model,
             frames.cut(points, patches.rows),
             self.seed,
             lambda done: advance(done / len(patches)),
-            sigma=told_noise(self.model, sigma, frames),
+            sigma=told_noise(self.model, told.at(points[patches.seeds]), frames),
         )
         moved = frames.undo(clean)
         if self.mode == "points":
@@ -267,7 +267,7 @@ class Denoiser:
     def _denoise_apart(
         self,
         points: Points,
-        sigma: float,
+        told: Told,
         islands: list[NDArray[np.int64]],
         count: int,
         advance: Progress,
@@ -278,7 +278,7 @@ class Denoiser:
         for rows, share in zip(islands, np.diff(ends.round().astype(int)), strict=True):
             own = scaled(advance, len(rows) / len(points))
             if len(rows) >= FEWEST_POINTS:
-                pieces.append(self._denoise_part(points[rows], sigma, share, own))
+                pieces.append(self._denoise_part(points[rows], told, share, own))
             else:
                 pieces.append(points[rows])
                 own(1.0)
@@ -296,6 +296,18 @@ def _need_surface(count: int) -> None:
             f"The cloud has {count} distinct points on surfaces: at least {FEWEST_POINTS} are "
             "needed to tell a surface from noise."
         )
+
+
+@dataclass(frozen=True)
+class Told:
+    """What is told of a cloud's noise: a share of it."""
+
+    noise: NoiseEstimate
+    share: float
+
+    def at(self, places: Points) -> Points:
+        """(P,): what is told of the noise at places (P, 3)."""
+        return self.share * self.noise.at(places)
 
 
 @dataclass(frozen=True)

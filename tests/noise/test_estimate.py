@@ -269,3 +269,17 @@ def test_clumps_of_few_points_far_away_do_not_vote() -> None:
     clumps = [noisy[:15] + np.array([100.0 * (i + 1), 0, 0]) for i in range(20)]
     alone, among = (estimate_noise(c).sigma for c in (noisy, np.concatenate([noisy, *clumps])))
     assert among == pytest.approx(alone, rel=0.1)
+
+
+def test_where_noise_is_seen_more_is_believed() -> None:
+    """Half of a plane is noisy, and more of it quiet."""
+    rng = np.random.default_rng(4)
+    plane = rng.random((6000, 3)) * [3, 1, 0]
+    noisy = plane + np.where(plane[:, :1] < 1, 0.02, 0.0) * rng.normal(size=plane.shape)
+    found = estimate_noise(noisy)
+    loud, quiet = found.at(np.array([[0.4, 0.5, 0.0], [2.4, 0.5, 0.0]]))
+    assert found.sigma < 0.005
+    assert quiet < 1e-4
+    assert 0.008 < loud < 0.02
+    empty = NoiseEstimate(0.5, 0.5, 0.1, True)
+    assert empty.at(np.zeros((2, 3))).tolist() == [0.5, 0.5]

@@ -19,7 +19,7 @@ from __future__ import annotations
 import functools
 import importlib.resources
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,6 +57,10 @@ LEAP = 0.1
 """Queries whose nearest neighbourhood is within this part of their reach lie in a clump apart;
 on a surface it is about half."""
 
+NEARBY, UPPER, BELIEVED = 64, 0.75, 0.6
+"""Noise at a place: this share of that quantile of what so many queries around it say, if that is
+more than the cloud's; chosen on held-out shapes with noise in one direction and in all."""
+
 LARGEST_RATIO = 0.65
 """Above this sigma / reach the largest neighbourhood is too narrow, and the cloud is thinned."""
 
@@ -87,12 +91,29 @@ class NoiseEstimate:
     reliable  False where there were too few different points: fewer than 1000 for the larger
               neighbourhoods to be parts of the shape (sigma is rough), fewer than 30 for any
               (sigma is 0)
+    queries   (Q, 3) places that were asked, and `local` (Q,), the sigma that each of them says
     """
 
     sigma: float
     relative: float
     spacing: float
     reliable: bool
+    queries: FloatArray = field(default_factory=lambda: np.empty((0, 3)), compare=False, repr=False)
+    local: FloatArray = field(default_factory=lambda: np.empty(0), compare=False, repr=False)
+
+    def at(self, places: FloatArray) -> FloatArray:
+        """(P,): the noise around places (P, 3) of the cloud: sigma, or more where it is seen.
+
+        Noise in one direction spares the surfaces along it, and most of a cloud may be quiet.
+        """
+        from pdflow.geometry.neighbors import knn
+
+        everywhere = np.full(len(places), self.sigma)
+        if not len(self.local):
+            return everywhere
+        nearby = knn(self.queries, places, min(NEARBY, len(self.local)))[1]
+        seen = np.quantile(self.local[nearby], UPPER, axis=1)
+        return np.asarray(np.maximum(everywhere, BELIEVED * seen))
 
     @property
     def sigma_over_spacing(self) -> float:
@@ -170,17 +191,26 @@ def estimate_with(network: Network, points: ArrayLike, seed: int = 0) -> NoiseEs
     if len(cloud) <= REACH_SCALE:
         return NoiseEstimate(0.0, 0.0, _spacing_of_few(cloud) * frame.scale, False)
     reliable = len(cloud) >= FEW_POINTS
-    seen = describe(cloud, cloud[_strata(len(cloud), QUERIES, rng)])
+    queries = cloud[_strata(len(cloud), QUERIES, rng)]
+    seen = describe(cloud, queries)
     spacing = float(np.median(seen.nearest))
-    sigma, ratio = _agree(network, seen)
+    local, sigma, ratio = _agree(network, seen)
     while ratio > LARGEST_RATIO and len(cloud) > FEWEST_THINNED:
         # The reach grows like count^(-1/2) on a surface and like count^(-1/3) in a volume.
         keep = max(FEWEST_THINNED, int(len(cloud) * (THINNED_RATIO / ratio) ** 2.5))
         cloud = cloud[np.sort(rng.permutation(len(cloud))[:keep])]
-        seen = describe(cloud, cloud[_strata(len(cloud), QUERIES, rng)])
-        sigma, ratio = _agree(network, seen)
+        queries = cloud[_strata(len(cloud), QUERIES, rng)]
+        seen = describe(cloud, queries)
+        local, sigma, ratio = _agree(network, seen)
     relative = sigma / max(1 - RADIUS_EXCESS * sigma, 0.5)
-    return NoiseEstimate(sigma * frame.scale, relative, spacing * frame.scale, reliable)
+    return NoiseEstimate(
+        sigma * frame.scale,
+        relative,
+        spacing * frame.scale,
+        reliable,
+        frame.undo(queries),
+        local * frame.scale,
+    )
 
 
 def _distinct(points: FloatArray) -> FloatArray:
@@ -220,8 +250,8 @@ def _spacing_of_few(cloud: FloatArray) -> float:
     return float(np.sqrt(np.median(knn(cloud, cloud, 2)[0][:, 1]))) if len(cloud) > 1 else 0.0
 
 
-def _agree(network: Network, seen: Neighborhoods) -> tuple[float, float]:
-    """The noise that the queries agree on, and its ratio to their median reach.
+def _agree(network: Network, seen: Neighborhoods) -> tuple[FloatArray, float, float]:
+    """The noise that queries see (Q,), that they agree on, and its ratio to their median reach.
 
     Each query counts by how sure the network is of it; those in clumps of so few points that
     their reach leaps to another place do not, unless there are no others.
@@ -234,7 +264,7 @@ def _agree(network: Network, seen: Neighborhoods) -> tuple[float, float]:
     if on_surface.any():
         weights = np.where(on_surface, weights, 0.0)
     sigma = weighted_median(local, weights)
-    return sigma, sigma / float(np.median(seen.reach))
+    return local, sigma, sigma / float(np.median(seen.reach))
 
 
 def weighted_median(values: FloatArray, weights: FloatArray) -> float:
