@@ -95,7 +95,8 @@ def split_backward_kernel(
         tl.store(dx_ptr + row * stride + channel, dx, mask=inside & is_input)
         if OTHERS:
             other_channel = inputs + tl.arange(0, OTHERS)[None, :]
-            is_other = inside & (other_channel < stride) & (tl.program_id(1) == 0)
+            end = tl.where(tl.program_id(1) == 0, stride, 0)
+            is_other = inside & (other_channel < end)
             zeros = tl.zeros((TILE, OTHERS), tl.float32)
             tl.store(dx_ptr + row * stride + other_channel, zeros, mask=is_other)
     sums = sums_ptr + program.to(tl.int64) * GROUPS * (3 * inputs + 1) * H

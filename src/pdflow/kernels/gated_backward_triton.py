@@ -163,6 +163,7 @@ def gates_backward_kernel(
     for tile in tl.range(tl.program_id(0), tl.cdiv(rows, TILE), tl.num_programs(0), num_stages=1):
         row = tile * TILE + tl.arange(0, TILE)
         inside = (row < rows)[:, None]
+        is_more = (row < tl.where(is_features, rows, 0))[:, None]
         row += part * rows
         at = row[:, None] * H + column[None, :]
         d = _to_norm(
@@ -192,13 +193,13 @@ def gates_backward_kernel(
         dminus = tl.dot(dgate, gate_minus, dminus, input_precision=INPUT_PRECISION)
         dz = _back(z, dplus, dminus)
         if HAS_MORE:
-            is_more = inside & is_features
             dz += tl.load(more_ptr + at, mask=is_more, other=0.0).to(tl.float32)
         tl.store(dinput_ptr + at, dz, mask=inside)
     program = part * tl.num_programs(0) + tl.program_id(0)
     sums = sums_ptr + program.to(tl.int64) * (4 * LOWER + 2 * H)
-    tl.store(sums + 4 * LOWER + column, value_sum, mask=is_features)
-    tl.store(sums + 4 * LOWER + H + column, gate_sum, mask=is_features)
+    is_bias = column < tl.where(is_features, H, 0)
+    tl.store(sums + 4 * LOWER + column, value_sum, mask=is_bias)
+    tl.store(sums + 4 * LOWER + H + column, gate_sum, mask=is_bias)
     sums += tl.where(is_features, 0, 2 * LOWER)
     _store_block(sums, dvalue_plus, 2 * H, H)
     _store_block(sums + H, dvalue_minus, 2 * H, H)
