@@ -91,7 +91,7 @@ class NoiseEstimate:
     reliable  False where there were too few different points: fewer than 1000 for the larger
               neighbourhoods to be parts of the shape (sigma is rough), fewer than 30 for any
               (sigma is 0)
-    queries   (Q, 3) places that were asked, and `local` (Q,), the sigma that each of them says
+    queries   (Q, 3) places that could be asked, and `local` (Q,), the sigma that each of them says
     """
 
     sigma: float
@@ -203,13 +203,14 @@ def estimate_with(network: Network, points: ArrayLike, seed: int = 0) -> NoiseEs
         seen = describe(cloud, queries)
         local, sigma, ratio = _agree(network, seen)
     relative = sigma / max(1 - RADIUS_EXCESS * sigma, 0.5)
+    sees = np.isfinite(local)
     return NoiseEstimate(
         sigma * frame.scale,
         relative,
         spacing * frame.scale,
         reliable,
-        frame.undo(queries),
-        local * frame.scale,
+        frame.undo(queries[sees]),
+        local[sees] * frame.scale,
     )
 
 
@@ -254,16 +255,16 @@ def _agree(network: Network, seen: Neighborhoods) -> tuple[FloatArray, float, fl
     """The noise that queries see (Q,), that they agree on, and its ratio to their median reach.
 
     Each query counts by how sure the network is of it; those in clumps of so few points that
-    their reach leaps to another place do not, unless there are no others.
+    their reach leaps to another place see nothing (NaN), unless there are no others.
     """
     log_ratio, log_spread = network.read(seen.description)
     local = np.maximum(np.exp(log_ratio) - OFFSET, 0) * seen.reach
-    weights = np.exp(-2 * log_spread)
     # The first column is the distance to neighbour SCALES[0] over the reach.
     on_surface = seen.description[:, 0] > np.log(LEAP)
-    if on_surface.any():
-        weights = np.where(on_surface, weights, 0.0)
-    sigma = weighted_median(local, weights)
+    if not on_surface.any():
+        on_surface[:] = True
+    sigma = weighted_median(local[on_surface], np.exp(-2 * log_spread[on_surface]))
+    local = np.where(on_surface, local, np.nan)
     return local, sigma, sigma / float(np.median(seen.reach))
 
 
