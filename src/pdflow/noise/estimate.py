@@ -28,24 +28,15 @@ from numpy.typing import ArrayLike
 from pdflow.geometry.arrays import FloatArray, IntArray, finite_points
 from pdflow.geometry.frame import unit_sphere
 from pdflow.geometry.seeds import generator
-
-SCALES: tuple[int, ...] = (9, 16, 29, 52, 94, 169, 304)
-"""Sizes of the neighbourhoods, in points; the query itself counts."""
+from pdflow.noise.neighborhoods import FLOOR as FLOOR
+from pdflow.noise.neighborhoods import REACH_SCALE, Neighborhoods
+from pdflow.noise.neighborhoods import describe as describe
 
 FEW_POINTS = 1000
 """In clouds of fewer points the larger neighbourhoods are half of the shape."""
 
-REACH_SCALE = 29
-"""The distance to this neighbour, the `reach` of a query, is the unit of its description."""
-
-SMALLEST_JET = 16
-"""Fewer points than this do not tell a quadratic surface from noise."""
-
 QUERIES = 1000
 """Points that are asked; twice as many take twice the time and are not more accurate."""
-
-FLOOR = 1e-3
-"""Lengths are described with this part of the reach as their floor, so that rounding is unseen."""
 
 OFFSET = 0.01
 """The network says log(sigma / reach + OFFSET): finite without noise."""
@@ -76,8 +67,6 @@ RADIUS_EXCESS = 2.0
 
 _POINTS_PER_LAYER = 32_768
 """Points that are sorted together: enough that a thread is worth its while."""
-
-_QUERIES_IN_CACHE = 128
 
 
 @dataclass(frozen=True)
@@ -277,95 +266,3 @@ def weighted_median(values: FloatArray, weights: FloatArray) -> float:
     order = np.argsort(values, kind="stable")
     total = np.cumsum(weights[order])
     return float(values[order[np.searchsorted(total, 0.5 * total[-1])]])
-
-
-class Neighborhoods(NamedTuple):
-    """What is around Q query points, which are points of the cloud.
-
-    description  (Q, C) logarithms of numbers that do not change with scale, place or rotation
-    reach        (Q,) distance to neighbour REACH_SCALE
-    nearest      (Q,) distance to the nearest other point
-    """
-
-    description: FloatArray
-    reach: FloatArray
-    nearest: FloatArray
-
-
-def describe(points: FloatArray, queries: FloatArray) -> Neighborhoods:
-    """Look at `points` (M, 3), all different, M > REACH_SCALE, from `queries` (Q, 3) of them.
-
-    The description has, for each of SCALES and in units of the reach,
-
-        distance to the farthest neighbour; standard deviations along the three principal axes,
-        thinnest first; offset of the query from the mean along the thinnest; kurtosis along it
-
-    and, from SMALLEST_JET points on, for what the quadratic surface of best fit leaves over,
-
-        standard deviation; kurtosis; size of the quadratic coefficients.
-    """
-    from pdflow.geometry.bvh import run_in_threads
-    from pdflow.geometry.neighbors import knn
-
-    sq_distances, rows = knn(points, queries, min(SCALES[-1], len(points)))
-    distances = np.sqrt(sq_distances)
-    reach = distances[:, REACH_SCALE - 1]
-    chunks = [reach] * -(-len(queries) // _QUERIES_IN_CACHE)
-
-    def describe_chunks(start: int, stop: int) -> None:
-        for chunk in range(start, stop):
-            part = slice(chunk * _QUERIES_IN_CACHE, (chunk + 1) * _QUERIES_IN_CACHE)
-            unit = reach[part, None, None]
-            local = (points[rows[part]] - queries[part, None]) / unit
-            columns: list[FloatArray] = []
-            for scale in SCALES:
-                # A cloud smaller than a scale is all there is to describe.
-                size = min(scale, len(points))
-                columns.append(distances[part, size - 1] / reach[part])
-                columns += _describe_scale(local[:, :size], jet=scale >= SMALLEST_JET)
-            chunks[chunk] = np.log(np.stack(columns, axis=1))
-
-    run_in_threads(describe_chunks, len(chunks), grain=1)
-    return Neighborhoods(np.concatenate(chunks), reach, distances[:, 1])
-
-
-def _describe_scale(local: FloatArray, jet: bool) -> list[FloatArray]:
-    """Columns (Q,) for neighbours (Q, K, 3) around queries at the origin."""
-    count = local.shape[1]
-    mean = local.mean(axis=1)
-    centered = local - mean[:, None]
-    variances, axes = np.linalg.eigh(centered.transpose(0, 2, 1) @ centered / (count - 1))
-    rotated = centered @ axes
-    height = rotated[:, :, 0]
-    offset = (mean * axes[:, :, 0]).sum(axis=1)
-    columns = [
-        *np.sqrt(np.maximum(variances, 0) + FLOOR**2).T,
-        np.sqrt(offset**2 + FLOOR**2),
-        _kurtosis(height),
-    ]
-    if not jet:
-        return columns
-    width = np.sqrt(variances[:, 1] + variances[:, 2])[:, None]
-    u, v = rotated[:, :, 1] / width, rotated[:, :, 2] / width
-    terms = np.stack([np.ones_like(u), u, v, u * u, u * v, v * v], axis=1)
-    # The small ridge is for neighbourhoods on a line, where the surface is not determined.
-    normal = terms @ terms.transpose(0, 2, 1) + 1e-6 * count * np.eye(6)
-    coefficients = np.linalg.solve(normal, terms @ height[:, :, None])
-    left = height - (coefficients.transpose(0, 2, 1) @ terms)[:, 0]
-    sq_bend = (coefficients[:, 3:, 0] ** 2).sum(axis=1)
-    sq_left = np.einsum("qk,qk->q", left, left)
-    columns += [
-        np.sqrt(sq_left / (count - 6) + FLOOR**2),
-        _kurtosis(left),
-        np.sqrt(sq_bend + FLOOR**2),
-    ]
-    return columns
-
-
-def _kurtosis(values: FloatArray) -> FloatArray:
-    """Kurtosis (Q,) of `values` (Q, K), that of a Gaussian, 3, where they are below FLOOR."""
-    count = values.shape[1]
-    squares = values * values
-    second = squares.sum(axis=1) / count + FLOOR**2
-    fourth = np.einsum("qk,qk->q", squares, squares) / count + 3 * FLOOR**4
-    return np.asarray(fourth / second**2)
