@@ -131,14 +131,25 @@ def time_coupling(batch: int, points: int, groups: int, channels: int, deep: boo
         )
 
     y, _, kept = forward(*TILES[0])
+    gradients = x, y, kept.scale, dy, total, FACTOR, shape, "bf16"
+    dx, dout = couple_triton.backward_outputs(*gradients)
+
+    def network(*launch: int) -> object:
+        if features is not None:
+            return couple_triton.backward_layer(dout, features, layers, shape, "bf16", launch)
+        assert kept.hidden is not None
+        assert kept.inputs is not None
+        return couple_triton.backward_layers(
+            dout, kept.hidden, kept.inputs, layers, dx, shape, "bf16", launch
+        )
+
     sweep(f"coupling forward {kind}", TILES, forward)
     sweep(
-        f"coupling backward and sum {kind}",
-        TILES,
-        lambda *launch: couple_triton.backward(
-            x, y, features, kept, dy, total, layers, FACTOR, shape, "bf16", launch
-        ),
+        f"coupling backward, outputs {kind}",
+        [(16, 4), (32, 2), (32, 4), (64, 4)],
+        lambda *launch: couple_triton.backward_outputs(*gradients, *launch),
     )
+    sweep(f"coupling backward, network {kind}", TILES, network)
 
 
 def check_affine(channels: int, relu: bool) -> None:
@@ -179,8 +190,8 @@ def check_pool(groups: int, channels: int, inputs: int, precision: str) -> None:
     dout = normal(groups, 2, 1000, WIDTH)
     single = [leaf.clone().requires_grad_() for leaf in leaves]
     double = [leaf.double().requires_grad_() for leaf in leaves]
-    out = EdgePool.apply(single[0], graph, *single[1:], inputs, precision)
-    expected = edge_pool(
+    out, _ = EdgePool.apply(single[0], graph, *single[1:], inputs, precision)
+    expected, _ = edge_pool(
         double[0], graph, (double[1], double[2]), (double[3], double[4]), inputs=inputs
     )
     found = [out.detach(), *torch.autograd.grad(out, single, dout.to(out.dtype))]
@@ -203,7 +214,7 @@ def time_split(batch: int, points: int, groups: int, channels: int, inputs: int)
         f"first layer backward G={groups} {inputs}",
         [(64, 4, 2), (64, 8, 2), *BACKWARD[2:]],
         lambda *launch: edge_split_triton.backward(
-            x, inputs, weight, dcentre, dneighbour, "bf16", *launch
+            x, inputs, weight, dcentre, dneighbour, None, "bf16", *launch
         ),
     )
 

@@ -145,12 +145,18 @@ def test_the_first_layer_and_its_gradients_equal_the_twin(
     first = normal(groups, 3 * inputs, 32), normal(groups, 32)
     second = normal(groups, 32, 32), normal(groups, 32)
     graph = nearest_torch(x.detach().cpu(), x.detach().cpu(), 6).to(device)
-    found = EdgePool.apply(x, graph, *first, *second, inputs, "ieee")
+    found, seen = EdgePool.apply(x, graph, *first, *second, inputs, "ieee")
     leaves = [t.detach().double().requires_grad_() for t in (x, *first, *second)]
-    expected = edge_pool(leaves[0], graph, leaves[1:3], leaves[3:], inputs=inputs)
+    expected, _ = edge_pool(leaves[0], graph, leaves[1:3], leaves[3:], inputs=inputs)
     assert relative_error(found, expected) < 1e-6
     dout = torch.randn(found.shape, generator=generator).to(device)
-    gradients = torch.autograd.grad(found, (x, *first, *second), dout)
-    expected_gradients = torch.autograd.grad(expected, leaves, dout.double())
-    for gradient, expected_gradient in zip(gradients, expected_gradients, strict=True):
-        assert relative_error(gradient, expected_gradient) < 1e-5
+    more = torch.randn(x.shape, generator=generator).to(device)
+    for found_too, expected_too, d in (
+        ([found], [expected], [dout]),
+        ([found, seen], [expected, leaves[0]], [dout, more]),
+    ):
+        gradients = torch.autograd.grad(found_too, (x, *first, *second), d, retain_graph=True)
+        double = [value.double() for value in d]
+        exact = torch.autograd.grad(expected_too, leaves, double, retain_graph=True)
+        for gradient, expected_gradient in zip(gradients, exact, strict=True):
+            assert relative_error(gradient, expected_gradient) < 1e-5

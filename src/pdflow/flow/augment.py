@@ -94,8 +94,8 @@ class GraphCondition(nn.Module):
         for unit in self.units:
             assert isinstance(unit, EdgeUnit)
             weight, bias = unit.third.layer
-            pooled = unit.pool(known, neighbours)[0]
-            known = torch.cat([known, affine(pooled, weight[0], bias[0], relu=True)], -1)
+            pooled, known = unit.pool(known, neighbours)
+            known = torch.cat([known, affine(pooled[0], weight[0], bias[0], relu=True)], -1)
         result: Tensor = self.last(torch.relu(known))
         return result
 

@@ -54,7 +54,8 @@ class Coupling(Bijection):
         """
         features = None
         if isinstance(self.unit, EdgeUnit):
-            features = self.unit.pool(x.flip(-1) if flip_in else x, context)
+            features, seen = self.unit.pool(x.flip(-1) if flip_in else x, context)
+            x = seen.flip(-1) if flip_in else seen
             layers = [self.unit.third.layer]
         else:
             layers = self.unit.stack

@@ -91,11 +91,14 @@ class EdgeUnit(nn.Module):
 
     def forward(self, x: Tensor, neighbours: Tensor | None) -> Tensor:
         """(G, B, N, outputs) from the graph (B, N, >= k), nearest first."""
-        result: Tensor = self.third(self.pool(x, neighbours).to(x.dtype))
+        result: Tensor = self.third(self.pool(x, neighbours)[0].to(x.dtype))
         return result
 
-    def pool(self, x: Tensor, neighbours: Tensor | None) -> Tensor:
-        """(G, B, N, H): all but the last layer, from the first `inputs` channels of x."""
+    def pool(self, x: Tensor, neighbours: Tensor | None) -> tuple[Tensor, Tensor]:
+        """(G, B, N, H): all but the last layer, from the first `inputs` channels of x; and x.
+
+        `edge_pool` says what x is for.
+        """
         if neighbours is None or neighbours.shape[-1] < self.k:
             have = 0 if neighbours is None else neighbours.shape[-1]
             raise ValueError(f"An EdgeUnit needs {self.k} neighbours per point, got {have}.")

@@ -24,7 +24,7 @@ def edge_pool(
     *,
     inputs: int | None = None,
     precision: Precision | None = None,
-) -> Tensor:
+) -> tuple[Tensor, Tensor]:
     """max_k relu(relu([h, n_k, n_k - h] W1 + b1) W2 + b2), layers F1, F2 and M1 of Table 6.
 
     x           (B, N, C); h is the first `inputs` channels of a point, all by default, and n_k
@@ -33,7 +33,8 @@ def edge_pool(
     first       W1 (G, 3 inputs, H) and b1 (G, H) of each of the G groups
     second      W2 (G, H, H) and b2 (G, H)
     precision   as in `edge_max`
-    returns     (G, B, N, H); bf16 where that is the precision of the fused kernels
+    returns     (G, B, N, H); bf16 where that is the precision of the fused kernels. And x: given
+                to what looks at it next, its gradients are added up on the way back
 
     F1 is linear, so it is h (A - C) + n (B + C) with the row blocks A, B, C of W1: nothing of
     size N x K x 3C is ever built.
@@ -44,7 +45,7 @@ def edge_pool(
     if precision != "ieee" and x.dtype == torch.float32 and _fused(x, neighbours, width):
         from pdflow.kernels.edge_pool_triton import EdgePool
 
-        pooled: Tensor = EdgePool.apply(
+        pooled: tuple[Tensor, Tensor] = EdgePool.apply(
             x.contiguous(),
             _rows_together(neighbours),
             *(tensor.contiguous() for tensor in (*first, *second)),
@@ -56,7 +57,7 @@ def edge_pool(
     h = x[None, ..., :inputs]
     centre = grouped_product(h, own - difference, first[1])
     neighbour = grouped_product(h, other + difference)
-    return edge_max(centre, neighbour, neighbours, *second, precision=precision)
+    return edge_max(centre, neighbour, neighbours, *second, precision=precision), x
 
 
 def edge_max(

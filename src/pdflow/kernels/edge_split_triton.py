@@ -55,15 +55,16 @@ def split_forward_kernel(
 
 @triton.jit
 def split_backward_kernel(
-    x_ptr, weight_ptr, dcentre_ptr, dneighbour_ptr, dx_ptr, sums_ptr, rows, stride, inputs,
-    GROUPS: tl.constexpr, H: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr,
-    OTHERS: tl.constexpr, DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
+    x_ptr, weight_ptr, dcentre_ptr, dneighbour_ptr, more_ptr, dx_ptr, sums_ptr, rows, stride,
+    inputs, GROUPS: tl.constexpr, H: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr,
+    OTHERS: tl.constexpr, HAS_MORE: tl.constexpr, DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
     """One block of channels of every num_programs-th tile, for all groups.
 
     The channel after the last input is 1 everywhere: its row of the weights' gradient is the bias'.
 
-    OTHERS  a power of 2 that is not less than the number of channels that are no inputs, or 0
+    OTHERS    a power of 2 that is not less than the number of channels that are no inputs, or 0
+    HAS_MORE  whether dx begins with what came from elsewhere
     """
     program = tl.program_id(0)
     channel = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)[None, :]
@@ -92,13 +93,17 @@ def split_backward_kernel(
         )
         dx = tl.dot(dcentre, to_centre, input_precision=INPUT_PRECISION)
         dx = tl.dot(dneighbour, to_neighbour, dx, input_precision=INPUT_PRECISION)
+        if HAS_MORE:
+            dx += tl.load(more_ptr + row * stride + channel, mask=inside & is_input, other=0.0)
         tl.store(dx_ptr + row * stride + channel, dx, mask=inside & is_input)
         if OTHERS:
             other_channel = inputs + tl.arange(0, OTHERS)[None, :]
             end = tl.where(tl.program_id(1) == 0, stride, 0)
             is_other = inside & (other_channel < end)
-            zeros = tl.zeros((TILE, OTHERS), tl.float32)
-            tl.store(dx_ptr + row * stride + other_channel, zeros, mask=is_other)
+            more = tl.zeros((TILE, OTHERS), tl.float32)
+            if HAS_MORE:
+                more = tl.load(more_ptr + row * stride + other_channel, mask=is_other, other=0.0)
+            tl.store(dx_ptr + row * stride + other_channel, more, mask=is_other)
     sums = sums_ptr + program.to(tl.int64) * GROUPS * (3 * inputs + 1) * H
     tl.store(sums + at, dto_centre, mask=is_input)
     tl.store(sums + inputs * H + at, dto_neighbour, mask=is_input)
@@ -142,6 +147,7 @@ def backward(
     weight: Tensor,
     dcentre: Tensor,
     dneighbour: Tensor,
+    more: Tensor | None,
     precision: str,
     tile: int | None = None,
     warps: int = 8,
@@ -150,6 +156,7 @@ def backward(
     """Launch the backward kernel.
 
     dcentre, dneighbour  (G, B, N, H), each of any type
+    more                 (B, N, C) what the gradient of x begins with
     returns              gradients of x, weight and bias
     """
     batch, points, stride = x.shape
@@ -164,9 +171,10 @@ def backward(
     dx = torch.empty_like(x)
     sums = x.new_empty(programs, groups * (3 * inputs + 1) * width)
     split_backward_kernel[programs, blocks](
-        x, weight, dcentre, dneighbour, dx, sums, rows, stride, inputs, GROUPS=groups,
+        x, weight, dcentre, dneighbour, more, dx, sums, rows, stride, inputs, GROUPS=groups,
         H=width, BLOCK=block, TILE=tile, num_warps=warps, **arithmetic(precision),
         OTHERS=triton.next_power_of_2(stride - inputs) if stride > inputs else 0,
+        HAS_MORE=more is not None,
     )  # fmt: skip
     dweight, dbias = sum_partials(sums).split([weight.numel(), groups * width])
     return dx, dweight.view_as(weight), dbias.view(groups, width)
