@@ -135,4 +135,4 @@ def test_nothing_is_kept_for_a_backward_pass_that_will_not_come(device: str) -> 
     inputs = case.x, case.total, case.features, case.layers, FACTOR, shape, "ieee"
     y, _, kept = forward(*inputs, keep=False)
     assert torch.equal(y, forward(*inputs)[0])
-    assert (kept.scale, kept.hidden) == (None, None)
+    assert (kept.scale, kept.inputs, kept.hidden) == (None, None, None)

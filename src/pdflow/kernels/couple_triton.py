@@ -13,7 +13,11 @@ import triton.language as tl
 from torch import Tensor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from pdflow.kernels.coupling_backward_triton import couple_backward_kernel
+from pdflow.kernels.coupling_backward_triton import (
+    couple_backward_layer_kernel,
+    couple_backward_layers_kernel,
+    couple_backward_outputs_kernel,
+)
 from pdflow.kernels.coupling_triton import couple_forward_kernel
 from pdflow.kernels.launch_triton import (
     Launch,
@@ -58,10 +62,12 @@ class Kept:
     """What the forward pass keeps for the backward pass; hidden layers only where there are any.
 
     scale   (M, moved channels) of an affine coupling
-    hidden  (3 G, M, H) the network's hidden layers after the relu, layer by layer
+    inputs  (1, M, IN) the network's inputs and a one, padded with zeros
+    hidden  (2 G, M, H) its second and third hidden layer after the relu
     """
 
     scale: Tensor | None
+    inputs: Tensor | None
     hidden: Tensor | None
 
 
@@ -73,7 +79,7 @@ class Couple(torch.autograd.Function):
         """y (B, N, C) and terms (B, N); arguments are contiguous."""
         y, terms, kept = forward(x, total, features, layers, factor, shape, precision)
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(x, y, features, kept.scale, kept.hidden, *layers)
+        ctx.save_for_backward(x, y, features, kept.scale, kept.inputs, kept.hidden, *layers)
         ctx.options = factor, shape, precision
         ctx.has_total = total is not None
         return y, terms
@@ -81,10 +87,10 @@ class Couple(torch.autograd.Function):
     @staticmethod
     def backward(ctx, dy, dterms):
         """Gradients of x, total, features and layers."""
-        x, y, features, scale, hidden, *layers = ctx.saved_tensors
+        x, y, features, scale, inputs, hidden, *layers = ctx.saved_tensors
         dy = torch.zeros_like(y) if dy is None else dy.contiguous()
         dterms = None if dterms is None else dterms.contiguous()
-        kept = Kept(scale, hidden)
+        kept = Kept(scale, inputs, hidden)
         dx, dfeatures, dlayers = backward(x, y, features, kept, dy, dterms, layers, *ctx.options)
         dtotal = dterms if ctx.has_total else None
         return dx, dtotal, dfeatures, None, None, None, *dlayers
@@ -114,20 +120,22 @@ def forward(
     y = torch.empty_like(x)
     terms = x.new_empty(x.shape[:2]) if is_affine else None
     parts = _parts(shape, x.device)
-    scale = hidden = None
+    constants = shape.constants()
+    scale = inputs = hidden = None
     if is_affine and (keep or len(parts) == 2):
         scale = x.new_empty(rows, shape.channels - shape.kept)
     if keep and deep:
-        rounded = torch.bfloat16 if precision == "bf16" else torch.float32
-        hidden = x.new_empty(3 * shape.groups, rows, width, dtype=rounded)
+        inputs = x.new_empty(1, rows, constants["IN"], dtype=_rounded(precision))
+        hidden = x.new_empty(2 * shape.groups, rows, width, dtype=_rounded(precision))
     for part in parts:
         couple_forward_kernel[(programs_for(rows, launch, x.device),)](
-            x, features, total, *_four(layers), y, terms, scale, _tiles(hidden, launch), rows,
-            factor, H=width, DEEP=deep, HAS_TOTAL=total is not None, KEEP=keep,
-            EVEN=rows % launch[0] == 0, **part, **tiling(launch), **shape.constants(),
+            x, features, total, *_four(layers), y, terms, scale, _tiles(inputs, launch),
+            _tiles(hidden, launch), rows, factor, H=width, DEEP=deep,
+            HAS_TOTAL=total is not None, KEEP=keep, EVEN=rows % launch[0] == 0,
+            **part, **tiling(launch), **constants,
             **(arithmetic(precision) | ({"DOT": tl.float16} if precision == "bf16" else {})),
         )  # fmt: skip
-    return y, terms, Kept(scale, hidden)
+    return y, terms, Kept(scale, inputs, hidden)
 
 
 def backward(
@@ -141,38 +149,94 @@ def backward(
     factor: float,
     shape: Shape,
     precision: str,
-    launch: Launch | None = None,
 ) -> tuple[Tensor, Tensor | None, list[Tensor]]:
-    """Launch the backward kernel, for scale and shift one after the other: gradients of x,
-    features and layers."""
-    rows = x.shape[0] * x.shape[1]
-    deep = features is None
-    launch = launch or _backward_launch(deep, precision, x.device)
-    width = layers[-2].shape[1]
-    hidden = kept.hidden if features is None else features
-    dx = torch.empty_like(x)
-    dfeatures = None if features is None else torch.empty_like(features)
-    programs = programs_for(rows, launch, x.device)
-    sizes = [layer.numel() for layer in layers]
-    sums = x.new_empty(programs, sum(sizes))
-    for is_scale in [True, False][-shape.groups :]:
-        couple_backward_kernel[(programs,)](
-            x, y, _tiles(hidden, launch), kept.scale, dy, dterms, *_four(layers)[::2], dx,
-            _tiles(dfeatures, launch), sums, rows, factor, H=width, DEEP=deep, SCALE=is_scale,
-            HAS_TERMS=dterms is not None, EVEN=rows % launch[0] == 0, SUMS=sum(sizes),
-            **tiling(launch), **shape.constants(), **arithmetic(precision),
-        )  # fmt: skip
-    parts = sum_partials(sums).split(sizes)
+    """Launch the backward kernels: gradients of x, features and layers."""
+    dx, dout = backward_outputs(x, y, kept.scale, dy, dterms, factor, shape, precision)
+    if features is None:
+        assert kept.inputs is not None
+        assert kept.hidden is not None
+        sums = backward_layers(dout, kept.hidden, kept.inputs, layers, dx, shape, precision)
+        dfeatures = None
+    else:
+        dfeatures, sums = backward_layer(dout, features, layers, shape, precision)
+    parts = sum_partials(sums).split([layer.numel() for layer in layers])
     dlayers = [part.view_as(layer) for part, layer in zip(parts, layers, strict=True)]
     return dx, dfeatures, dlayers
 
 
-def _backward_launch(deep: bool, precision: str, device: torch.device) -> Launch:
-    if precision == "bf16":
-        return (64, 4, 2, 1) if deep else (64, 4, 4, 1)
-    if deep and shared_memory(device) < ROOMY:
-        return (32, 4, 2, 1)
-    return (64, 8, 1, 1)
+def backward_outputs(
+    x: Tensor,
+    y: Tensor,
+    scale: Tensor | None,
+    dy: Tensor,
+    dterms: Tensor | None,
+    factor: float,
+    shape: Shape,
+    precision: str,
+    tile: int = 16,
+    warps: int = 4,
+) -> tuple[Tensor, Tensor]:
+    """Gradients of x without what goes through the network, and of the output (G, M, OUT)."""
+    rows = x.shape[0] * x.shape[1]
+    constants = shape.constants()
+    dx = torch.empty_like(x)
+    dout = x.new_empty(shape.groups, rows, constants["OUT"], dtype=_rounded(precision))
+    couple_backward_outputs_kernel[(triton.cdiv(rows, tile),)](
+        x, y, scale, dy, dterms, dx, dout, rows, factor,
+        HAS_TERMS=dterms is not None, TILE=tile, num_warps=warps, **constants,
+    )  # fmt: skip
+    return dx, dout
+
+
+def backward_layers(
+    dout: Tensor,
+    hidden: Tensor,
+    inputs: Tensor,
+    layers: Sequence[Tensor],
+    dx: Tensor,
+    shape: Shape,
+    precision: str,
+    launch: Launch | None = None,
+) -> Tensor:
+    """Go back through four layers, group by group: add to dx; sums (P, S) of layers' gradients."""
+    if launch is None:
+        roomy = shared_memory(dx.device) >= ROOMY
+        launch = (64, 4, 2, 3) if precision == "bf16" else (64, 8, 1, 1) if roomy else (16, 4, 2, 1)
+    rows = dout.shape[1]
+    size = sum(layer.numel() for layer in layers)
+    constants = shape.constants()
+    sums = dx.new_empty(programs_for(rows, launch, dx.device), size)
+    tiles = [_tiles(tensor, launch) for tensor in (dout, hidden, inputs)]
+    for group in range(shape.groups):
+        couple_backward_layers_kernel[(len(sums),)](
+            *tiles, *layers[:2], *layers[2::2], dx, sums, rows, H=hidden.shape[2], GROUP=group,
+            EVEN=rows % launch[0] == 0, SUMS=size, **tiling(launch), **arithmetic(precision),
+            **{name: constants[name] for name in ("C", "KEPT", "IN", "OUT", "GROUPS", "FLIP_IN")},
+        )  # fmt: skip
+    return sums
+
+
+def backward_layer(
+    dout: Tensor,
+    features: Tensor,
+    layers: Sequence[Tensor],
+    shape: Shape,
+    precision: str,
+    launch: Launch = (64, 4, 4, 3),
+) -> tuple[Tensor, Tensor]:
+    """Go back through one layer: gradients of features, and sums (P, S) of the layer's."""
+    rows = dout.shape[1]
+    size = sum(layer.numel() for layer in layers)
+    constants = shape.constants()
+    dfeatures = torch.empty_like(features)
+    programs = programs_for(rows, launch, dout.device, shape.groups)
+    sums = layers[0].new_empty(programs, size)
+    couple_backward_layer_kernel[(programs, shape.groups)](
+        _tiles(dout, launch), _tiles(features, launch), layers[0], _tiles(dfeatures, launch), sums,
+        rows, H=features.shape[-1], SUMS=size, **tiling(launch), **arithmetic(precision),
+        **{name: constants[name] for name in ("C", "KEPT", "OUT", "GROUPS")},
+    )  # fmt: skip
+    return dfeatures, sums
 
 
 def _parts(shape: Shape, device: torch.device) -> list[dict[str, bool]]:
@@ -182,6 +246,11 @@ def _parts(shape: Shape, device: torch.device) -> list[dict[str, bool]]:
     if shared_memory(device) < ROOMY:
         return [{"SCALE": True, "SHIFT": False}, {"SCALE": False, "SHIFT": True}]
     return [{"SCALE": True, "SHIFT": True}]
+
+
+def _rounded(precision: str) -> torch.dtype:
+    """How tensors are stored that only the backward pass reads."""
+    return torch.bfloat16 if precision == "bf16" else torch.float32
 
 
 def _tiles(tensor: Tensor | None, launch: Launch) -> TensorDescriptor | None:

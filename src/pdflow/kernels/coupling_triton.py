@@ -67,24 +67,22 @@ def _hidden_layers(
     H: tl.constexpr, KEEP: tl.constexpr, TILE: tl.constexpr, DOT: tl.constexpr,
     INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """The three layers that have a relu; KEEP stores each of them."""
+    """The three layers that have a relu; KEEP stores the last two of them."""
     column = tl.arange(0, H)
     h = tl.maximum(dense(x, w1, tl.load(b1_ptr + column), DOT, INPUT_PRECISION), 0.0)
-    if KEEP:
-        hidden.store([group, first, 0], h.to(hidden.dtype).reshape(1, TILE, H))
     h = tl.maximum(dense(h, w2, tl.load(b2_ptr + column), DOT, INPUT_PRECISION), 0.0)
     if KEEP:
-        hidden.store([GROUPS + group, first, 0], h.to(hidden.dtype).reshape(1, TILE, H))
+        hidden.store([group, first, 0], h.to(hidden.dtype).reshape(1, TILE, H))
     h = tl.maximum(dense(h, w3, tl.load(b3_ptr + column), DOT, INPUT_PRECISION), 0.0)
     if KEEP:
-        hidden.store([2 * GROUPS + group, first, 0], h.to(hidden.dtype).reshape(1, TILE, H))
+        hidden.store([GROUPS + group, first, 0], h.to(hidden.dtype).reshape(1, TILE, H))
     return h
 
 
 @triton.jit
 def couple_forward_kernel(
     x_ptr, features_ptr, total_ptr, w1_ptr, b1_ptr, w2_ptr, b2_ptr, w3_ptr, b3_ptr,
-    w4_ptr, b4_ptr, y_ptr, terms_ptr, scale_ptr, hidden, rows, factor,
+    w4_ptr, b4_ptr, y_ptr, terms_ptr, scale_ptr, inputs, hidden, rows, factor,
     C: tl.constexpr, KEPT: tl.constexpr, IN: tl.constexpr, OUT: tl.constexpr, H: tl.constexpr,
     GROUPS: tl.constexpr, DEEP: tl.constexpr, INVERSE: tl.constexpr, FLIP_IN: tl.constexpr,
     FLIP_OUT: tl.constexpr, HAS_TOTAL: tl.constexpr, SCALE: tl.constexpr, SHIFT: tl.constexpr,
@@ -95,8 +93,9 @@ def couple_forward_kernel(
 
     DEEP runs four layers on the kept channels; else one on features (G, M, H). SCALE gives the
     scale (M, moved channels) and terms, and SHIFT y, from a scale that is there already if need
-    be. KEEP stores hidden layers as tiles of (3 G, M, H). EVEN says that all tiles are full.
-    Weights v are the scale's and w the shift's.
+    be. KEEP stores the network's inputs as tiles of (1, M, IN), with a one behind the last channel,
+    and its second and third hidden layer as tiles of (2 G, M, H). EVEN says that all tiles are
+    full. Weights v are the scale's and w the shift's.
     """
     MOVED: tl.constexpr = C - KEPT
     LAST: tl.constexpr = GROUPS - 1
@@ -151,6 +150,9 @@ def couple_forward_kernel(
                     kept, w1, w2, w3, b1_ptr + LAST * H, b2_ptr + LAST * H, b3_ptr + LAST * H,
                     hidden, first, LAST, GROUPS, H, KEEP, TILE, DOT, INPUT_PRECISION,
                 )  # fmt: skip
+                if KEEP:
+                    seen = tl.where((tl.arange(0, IN) == KEPT)[None, :], 1.0, kept)
+                    inputs.store([0, first, 0], seen.to(inputs.dtype).reshape(1, TILE, IN))
             else:
                 h = tl.load(features_ptr + hidden_at, mask=inside, other=0.0)
             bias = vector(b4_ptr + LAST * MOVED, MOVED, OUT)
