@@ -190,7 +190,7 @@ def check_pool(groups: int, channels: int, inputs: int, precision: str) -> None:
     dout = normal(groups, 2, 1000, WIDTH)
     single = [leaf.clone().requires_grad_() for leaf in leaves]
     double = [leaf.double().requires_grad_() for leaf in leaves]
-    out, _ = EdgePool.apply(single[0], graph, *single[1:], inputs, precision)
+    out, _ = EdgePool.apply(single[0], graph, *single[1:], inputs, False, precision)
     expected, _ = edge_pool(
         double[0], graph, (double[1], double[2]), (double[3], double[4]), inputs=inputs
     )
@@ -208,13 +208,13 @@ def time_split(batch: int, points: int, groups: int, channels: int, inputs: int)
     sweep(
         f"first layer forward G={groups} {inputs}",
         FORWARD,
-        lambda *launch: edge_split_triton.forward(x, inputs, weight, bias, "bf16", *launch),
+        lambda *launch: edge_split_triton.forward(x, inputs, weight, bias, False, "bf16", *launch),
     )
     sweep(
         f"first layer backward G={groups} {inputs}",
         [(64, 4, 2), (64, 8, 2), *BACKWARD[2:]],
         lambda *launch: edge_split_triton.backward(
-            x, inputs, weight, dcentre, dneighbour, None, "bf16", *launch
+            x, inputs, weight, dcentre, dneighbour, None, False, "bf16", *launch
         ),
     )
 

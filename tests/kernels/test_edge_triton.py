@@ -122,6 +122,7 @@ def test_inference_gives_the_same_and_keeps_nothing(device: str) -> None:
     assert choice.numel() == active.numel() == 0
 
 
+@pytest.mark.parametrize("flip", [False, True])
 @pytest.mark.parametrize(
     ("groups", "channels", "inputs"),
     [
@@ -132,7 +133,7 @@ def test_inference_gives_the_same_and_keeps_nothing(device: str) -> None:
     ],
 )
 def test_the_first_layer_and_its_gradients_equal_the_twin(
-    device: str, groups: int, channels: int, inputs: int
+    device: str, groups: int, channels: int, inputs: int, flip: bool
 ) -> None:
     from pdflow.kernels.edge_pool_triton import EdgePool
 
@@ -145,9 +146,9 @@ def test_the_first_layer_and_its_gradients_equal_the_twin(
     first = normal(groups, 3 * inputs, 32), normal(groups, 32)
     second = normal(groups, 32, 32), normal(groups, 32)
     graph = nearest_torch(x.detach().cpu(), x.detach().cpu(), 6).to(device)
-    found, seen = EdgePool.apply(x, graph, *first, *second, inputs, "ieee")
+    found, seen = EdgePool.apply(x, graph, *first, *second, inputs, flip, "ieee")
     leaves = [t.detach().double().requires_grad_() for t in (x, *first, *second)]
-    expected, _ = edge_pool(leaves[0], graph, leaves[1:3], leaves[3:], inputs=inputs)
+    expected, _ = edge_pool(leaves[0], graph, leaves[1:3], leaves[3:], inputs=inputs, flip=flip)
     assert relative_error(found, expected) < 1e-6
     dout = torch.randn(found.shape, generator=generator).to(device)
     more = torch.randn(x.shape, generator=generator).to(device)

@@ -54,8 +54,7 @@ class Coupling(Bijection):
         """
         features = None
         if isinstance(self.unit, EdgeUnit):
-            features, seen = self.unit.pool(x.flip(-1) if flip_in else x, context)
-            x = seen.flip(-1) if flip_in else seen
+            features, x = self.unit.pool(x, context, flip=flip_in)
             layers = [self.unit.third.layer]
         else:
             layers = self.unit.stack

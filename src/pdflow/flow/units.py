@@ -94,14 +94,21 @@ class EdgeUnit(nn.Module):
         result: Tensor = self.third(self.pool(x, neighbours)[0].to(x.dtype))
         return result
 
-    def pool(self, x: Tensor, neighbours: Tensor | None) -> tuple[Tensor, Tensor]:
+    def pool(
+        self, x: Tensor, neighbours: Tensor | None, *, flip: bool = False
+    ) -> tuple[Tensor, Tensor]:
         """(G, B, N, H): all but the last layer, from the first `inputs` channels of x; and x.
 
-        `edge_pool` says what x is for.
+        flip  channels are counted from the last; `edge_pool` says what x is for
         """
         if neighbours is None or neighbours.shape[-1] < self.k:
             have = 0 if neighbours is None else neighbours.shape[-1]
             raise ValueError(f"An EdgeUnit needs {self.k} neighbours per point, got {have}.")
         return edge_pool(
-            x, neighbours[..., : self.k], self.first.layer, self.second.layer, inputs=self.inputs
+            x,
+            neighbours[..., : self.k],
+            self.first.layer,
+            self.second.layer,
+            inputs=self.inputs,
+            flip=flip,
         )

@@ -23,6 +23,7 @@ def edge_pool(
     second: Layer,
     *,
     inputs: int | None = None,
+    flip: bool = False,
     precision: Precision | None = None,
 ) -> tuple[Tensor, Tensor]:
     """max_k relu(relu([h, n_k, n_k - h] W1 + b1) W2 + b2), layers F1, F2 and M1 of Table 6.
@@ -32,6 +33,7 @@ def edge_pool(
     neighbours  (B, N, K) int32 or int64 rows of the same patch
     first       W1 (G, 3 inputs, H) and b1 (G, H) of each of the G groups
     second      W2 (G, H, H) and b2 (G, H)
+    flip        channels are counted from the last
     precision   as in `edge_max`
     returns     (G, B, N, H); bf16 where that is the precision of the fused kernels. And x: given
                 to what looks at it next, its gradients are added up on the way back
@@ -50,11 +52,12 @@ def edge_pool(
             _rows_together(neighbours),
             *(tensor.contiguous() for tensor in (*first, *second)),
             inputs,
+            flip,
             precision,
         )  # type: ignore[no-untyped-call]
         return pooled
     own, other, difference = first[0].chunk(3, dim=1)
-    h = x[None, ..., :inputs]
+    h = (x.flip(-1) if flip else x)[None, ..., :inputs]
     centre = grouped_product(h, own - difference, first[1])
     neighbour = grouped_product(h, other + difference)
     return edge_max(centre, neighbour, neighbours, *second, precision=precision), x

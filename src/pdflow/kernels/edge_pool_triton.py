@@ -82,14 +82,14 @@ class EdgePool(torch.autograd.Function):
     """`pdflow.kernels.edge.edge_pool` with its fused backward."""
 
     @staticmethod
-    def forward(ctx, x, neighbours, w1, b1, w2, b2, inputs, precision):
+    def forward(ctx, x, neighbours, w1, b1, w2, b2, inputs, flip, precision):
         """(G, B, N, H) and x; arguments are contiguous."""
-        centre, neighbour = edge_split_triton.forward(x, inputs, w1, b1, precision)
+        centre, neighbour = edge_split_triton.forward(x, inputs, w1, b1, flip, precision)
         out, choice, active = _forward(
             centre, neighbour, neighbours, w2, b2, precision, any(ctx.needs_input_grad)
         )
         ctx.save_for_backward(x, w1, centre, neighbour, neighbours, w2, choice, active)
-        ctx.options = inputs, precision
+        ctx.options = inputs, flip, precision
         ctx.set_materialize_grads(False)
         return out, x.view_as(x)
 
@@ -97,13 +97,20 @@ class EdgePool(torch.autograd.Function):
     def backward(ctx, dout, dx):
         """Gradients of x and of both layers."""
         if dout is None:
-            return dx, None, None, None, None, None, None, None
-        inputs, precision = ctx.options
+            return dx, None, None, None, None, None, None, None, None
+        inputs, flip, precision = ctx.options
         x, w1, centre, neighbour, neighbours, w2, choice, active = ctx.saved_tensors
         dcentre, dneighbour, dw2, db2 = _backward(
             centre, neighbour, neighbours, w2, choice, active, dout, precision
         )
         dx, dw1, db1 = edge_split_triton.backward(
-            x, inputs, w1, dcentre, dneighbour, None if dx is None else dx.contiguous(), precision
+            x,
+            inputs,
+            w1,
+            dcentre,
+            dneighbour,
+            None if dx is None else dx.contiguous(),
+            flip,
+            precision,
         )
-        return dx, None, dw1, db1, dw2, db2, None, None
+        return dx, None, dw1, db1, dw2, db2, None, None, None

@@ -18,6 +18,12 @@ from pdflow.kernels.launch_triton import arithmetic, multiprocessors, sum_partia
 
 
 @triton.jit
+def _column(channel, stride, FLIP: tl.constexpr):
+    """Where a channel of a point stands; FLIP counts from the last."""
+    return stride - 1 - channel if FLIP else channel
+
+
+@triton.jit
 def _split_weight(weight_ptr, row, inputs, column, H: tl.constexpr):
     """(A - C) and (B + C) for some rows of the blocks A, B, C of one group."""
     inside = (row < inputs)[:, None]
@@ -32,7 +38,7 @@ def _split_weight(weight_ptr, row, inputs, column, H: tl.constexpr):
 def split_forward_kernel(
     x_ptr, weight_ptr, bias_ptr, centre_ptr, neighbour_ptr, rows, stride, inputs,
     H: tl.constexpr, BLOCK: tl.constexpr, BLOCKS: tl.constexpr, TILE: tl.constexpr,
-    INPUT_PRECISION: tl.constexpr,
+    FLIP: tl.constexpr, INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
     """TILE points of one group."""
     group = tl.program_id(1)
@@ -44,7 +50,8 @@ def split_forward_kernel(
     for block in tl.static_range(BLOCKS):
         channel = block * BLOCK + tl.arange(0, BLOCK)
         inside = (row < rows) & (channel < inputs)[None, :]
-        x = tl.load(x_ptr + row * stride + channel[None, :], mask=inside, other=0.0)
+        at = row * stride + _column(channel, stride, FLIP)[None, :]
+        x = tl.load(x_ptr + at, mask=inside, other=0.0)
         to_centre, to_neighbour = _split_weight(weight, channel, inputs, column, H)
         centre = tl.dot(x, to_centre, centre, input_precision=INPUT_PRECISION)
         neighbour = tl.dot(x, to_neighbour, neighbour, input_precision=INPUT_PRECISION)
@@ -57,7 +64,8 @@ def split_forward_kernel(
 def split_backward_kernel(
     x_ptr, weight_ptr, dcentre_ptr, dneighbour_ptr, more_ptr, dx_ptr, sums_ptr, rows, stride,
     inputs, GROUPS: tl.constexpr, H: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr,
-    OTHERS: tl.constexpr, HAS_MORE: tl.constexpr, DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
+    OTHERS: tl.constexpr, HAS_MORE: tl.constexpr, FLIP: tl.constexpr, DOT: tl.constexpr,
+    INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
     """One block of channels of every num_programs-th tile, for all groups.
 
@@ -83,7 +91,8 @@ def split_backward_kernel(
     for tile in tl.range(program, tl.cdiv(rows, TILE), tl.num_programs(0), num_stages=1):
         row = tile * TILE + tl.arange(0, TILE)[:, None]
         inside = row < rows
-        x = tl.load(x_ptr + row * stride + channel, mask=inside & is_input, other=0.0)
+        x_at = row * stride + _column(channel, stride, FLIP)
+        x = tl.load(x_ptr + x_at, mask=inside & is_input, other=0.0)
         x = tl.where(channel == inputs, 1.0, x).to(DOT)
         dcentre = tl.load(dcentre_ptr + row * H + column_at, mask=inside, other=0.0).to(DOT)
         dneighbour = tl.load(dneighbour_ptr + row * H + column_at, mask=inside, other=0.0).to(DOT)
@@ -94,16 +103,17 @@ def split_backward_kernel(
         dx = tl.dot(dcentre, to_centre, input_precision=INPUT_PRECISION)
         dx = tl.dot(dneighbour, to_neighbour, dx, input_precision=INPUT_PRECISION)
         if HAS_MORE:
-            dx += tl.load(more_ptr + row * stride + channel, mask=inside & is_input, other=0.0)
-        tl.store(dx_ptr + row * stride + channel, dx, mask=inside & is_input)
+            dx += tl.load(more_ptr + x_at, mask=inside & is_input, other=0.0)
+        tl.store(dx_ptr + x_at, dx, mask=inside & is_input)
         if OTHERS:
             other_channel = inputs + tl.arange(0, OTHERS)[None, :]
             end = tl.where(tl.program_id(1) == 0, stride, 0)
             is_other = inside & (other_channel < end)
+            other_at = row * stride + _column(other_channel, stride, FLIP)
             more = tl.zeros((TILE, OTHERS), tl.float32)
             if HAS_MORE:
-                more = tl.load(more_ptr + row * stride + other_channel, mask=is_other, other=0.0)
-            tl.store(dx_ptr + row * stride + other_channel, more, mask=is_other)
+                more = tl.load(more_ptr + other_at, mask=is_other, other=0.0)
+            tl.store(dx_ptr + other_at, more, mask=is_other)
     sums = sums_ptr + program.to(tl.int64) * GROUPS * (3 * inputs + 1) * H
     tl.store(sums + at, dto_centre, mask=is_input)
     tl.store(sums + inputs * H + at, dto_neighbour, mask=is_input)
@@ -117,13 +127,15 @@ def forward(
     inputs: int,
     weight: Tensor,
     bias: Tensor,
+    flip: bool,
     precision: str,
     tile: int = 128,
     warps: int = 8,
 ) -> tuple[Tensor, Tensor]:
     """Launch the forward kernel.
 
-    x        (B, N, >= inputs), of which the first `inputs` channels are read
+    x        (B, N, >= inputs), of which the first `inputs` channels are read, or with `flip` the
+             last, from the end
     weight   (G, 3 inputs, H), bias (G, H)
     returns  centre and neighbour (G, B, N, H), bf16 where that is the precision
     """
@@ -135,8 +147,8 @@ def forward(
     block = _block(inputs)
     split_forward_kernel[triton.cdiv(rows, tile), groups](
         x, weight, bias, centre, neighbour, rows, stride, inputs, H=width, BLOCK=block,
-        BLOCKS=triton.cdiv(inputs, block), TILE=tile, INPUT_PRECISION=_rounding(precision),
-        num_warps=warps,
+        BLOCKS=triton.cdiv(inputs, block), TILE=tile, FLIP=flip,
+        INPUT_PRECISION=_rounding(precision), num_warps=warps,
     )  # fmt: skip
     return centre, neighbour
 
@@ -148,6 +160,7 @@ def backward(
     dcentre: Tensor,
     dneighbour: Tensor,
     more: Tensor | None,
+    flip: bool,
     precision: str,
     tile: int | None = None,
     warps: int = 8,
@@ -157,6 +170,7 @@ def backward(
 
     dcentre, dneighbour  (G, B, N, H), each of any type
     more                 (B, N, C) what the gradient of x begins with
+    flip                 as in the forward pass
     returns              gradients of x, weight and bias
     """
     batch, points, stride = x.shape
@@ -174,7 +188,7 @@ def backward(
         x, weight, dcentre, dneighbour, more, dx, sums, rows, stride, inputs, GROUPS=groups,
         H=width, BLOCK=block, TILE=tile, num_warps=warps, **arithmetic(precision),
         OTHERS=triton.next_power_of_2(stride - inputs) if stride > inputs else 0,
-        HAS_MORE=more is not None,
+        HAS_MORE=more is not None, FLIP=flip,
     )  # fmt: skip
     dweight, dbias = sum_partials(sums).split([weight.numel(), groups * width])
     return dx, dweight.view_as(weight), dbias.view(groups, width)
