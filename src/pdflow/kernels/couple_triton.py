@@ -114,7 +114,7 @@ def forward(
     """
     rows = x.shape[0] * x.shape[1]
     deep = features is None
-    launch = launch or ((64, 4, 2, 1) if deep and precision != "bf16" else (64, 4, 4, 1))
+    launch = launch or _forward_launch(deep, shape.groups, precision)
     width = layers[-2].shape[1]
     is_affine = shape.groups == 2
     y = torch.empty_like(x)
@@ -237,6 +237,12 @@ def backward_layer(
         **{name: constants[name] for name in ("C", "KEPT", "OUT", "GROUPS")},
     )  # fmt: skip
     return dfeatures, sums
+
+
+def _forward_launch(deep: bool, groups: int, precision: str) -> Launch:
+    if not deep:
+        return 64, 4, 4, 1
+    return (64, 4, 4 // groups, 2) if precision == "bf16" else (64, 4, 2, 1)
 
 
 def _parts(shape: Shape, device: torch.device) -> list[dict[str, bool]]:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from pdflow.kernels.coupling_triton import columns, matrix
+from pdflow.kernels.coupling_triton import columns, matrix, with_bias
 
 ROWS_OF_ONES = tl.constexpr(16)
 """The fewest rows that a product can have; all but one of its results are not needed."""
@@ -134,9 +134,7 @@ def couple_backward_layers_kernel(
     EVEN      all tiles are full
     """
     MOVED: tl.constexpr = C - KEPT
-    w1 = matrix(w1_ptr + GROUP * KEPT * H, KEPT, H, IN, H)
-    b1 = tl.load(b1_ptr + GROUP * H + tl.arange(0, H))[None, :]
-    w1 = tl.where((tl.arange(0, IN) == KEPT)[:, None], b1, w1).to(DOT)
+    w1 = with_bias(w1_ptr + GROUP * KEPT * H, b1_ptr + GROUP * H, KEPT, H, IN, H).to(DOT)
     w2 = matrix(w2_ptr + GROUP * H * H, H, H, H, H).to(DOT)
     w3 = matrix(w3_ptr + GROUP * H * H, H, H, H, H).to(DOT)
     w4 = matrix(w4_ptr + GROUP * H * MOVED, H, MOVED, H, OUT).to(DOT)

@@ -32,6 +32,14 @@ def vector(ptr, count, COUNT: tl.constexpr):
 
 
 @triton.jit
+def with_bias(ptr, bias_ptr, rows, columns, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """A dense matrix (rows, columns) and below it a bias (columns,), padded with zeros."""
+    is_bias = (tl.arange(0, ROWS) == rows)[:, None]
+    bias = vector(bias_ptr, columns, COLUMNS)[None, :]
+    return tl.where(is_bias, bias, matrix(ptr, rows, columns, ROWS, COLUMNS))
+
+
+@triton.jit
 def dense(x, weight, bias, DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr):
     """x weight + bias, summed in fp32; x is no larger than its type can hold."""
     x = x.to(DOT)
@@ -63,13 +71,16 @@ def _atan(x):
 
 @triton.jit
 def _hidden_layers(
-    x, w1, w2, w3, b1_ptr, b2_ptr, b3_ptr, hidden, first, group, GROUPS: tl.constexpr,
+    x, w1, w2, w3, b2_ptr, b3_ptr, hidden, first, group, GROUPS: tl.constexpr,
     H: tl.constexpr, KEEP: tl.constexpr, TILE: tl.constexpr, DOT: tl.constexpr,
     INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """The three layers that have a relu; KEEP stores the last two of them."""
+    """The three layers that have a relu; KEEP stores the last two of them.
+
+    x, w1  have a one behind the last channel, and the bias below the weight
+    """
     column = tl.arange(0, H)
-    h = tl.maximum(dense(x, w1, tl.load(b1_ptr + column), DOT, INPUT_PRECISION), 0.0)
+    h = tl.maximum(tl.dot(x.to(DOT), w1, input_precision=INPUT_PRECISION), 0.0)
     h = tl.maximum(dense(h, w2, tl.load(b2_ptr + column), DOT, INPUT_PRECISION), 0.0)
     if KEEP:
         hidden.store([group, first, 0], h.to(hidden.dtype).reshape(1, TILE, H))
@@ -101,13 +112,13 @@ def couple_forward_kernel(
     LAST: tl.constexpr = GROUPS - 1
     if SCALE:
         if DEEP:
-            v1 = matrix(w1_ptr, KEPT, H, IN, H).to(DOT)
+            v1 = with_bias(w1_ptr, b1_ptr, KEPT, H, IN, H).to(DOT)
             v2 = matrix(w2_ptr, H, H, H, H).to(DOT)
             v3 = matrix(w3_ptr, H, H, H, H).to(DOT)
         v4 = matrix(w4_ptr, H, MOVED, H, OUT).to(DOT)
     if SHIFT:
         if DEEP:
-            w1 = matrix(w1_ptr + LAST * KEPT * H, KEPT, H, IN, H).to(DOT)
+            w1 = with_bias(w1_ptr + LAST * KEPT * H, b1_ptr + LAST * H, KEPT, H, IN, H).to(DOT)
             w2 = matrix(w2_ptr + LAST * H * H, H, H, H, H).to(DOT)
             w3 = matrix(w3_ptr + LAST * H * H, H, H, H, H).to(DOT)
         w4 = matrix(w4_ptr + LAST * H * MOVED, H, MOVED, H, OUT).to(DOT)
@@ -125,39 +136,43 @@ def couple_forward_kernel(
         y_row = y_ptr + first * C + row[:, None] * C
         hidden_at = first * H + row[:, None] * H + tl.arange(0, H)[None, :]
         scale_at = first * MOVED + row[:, None] * MOVED + tl.arange(0, OUT)[None, :]
-        kept = tl.load(x_row + columns(0, IN, C, FLIP_IN), mask=is_kept, other=0.0)
+        kept = tl.zeros((TILE, IN), tl.float32)
+        moved = tl.zeros((TILE, OUT), tl.float32)
+        terms = tl.zeros((TILE,), tl.float32)
+        # Always true: stages would load what is not behind a condition in copies of 4 bytes.
+        if first < rows:
+            kept = tl.load(x_row + columns(0, IN, C, FLIP_IN), mask=is_kept, other=0.0)
+            moved = tl.load(x_row + columns(KEPT, OUT, C, FLIP_IN), mask=is_moved, other=0.0)
+            if HAS_TOTAL and SCALE:
+                terms = tl.load(total_ptr + first + row, mask=is_row, other=0.0)
+        seen = tl.where((tl.arange(0, IN) == KEPT)[None, :], 1.0, kept)
         if SCALE:
             if DEEP:
                 h = _hidden_layers(
-                    kept, v1, v2, v3, b1_ptr, b2_ptr, b3_ptr, hidden, first, 0, GROUPS,
+                    seen, v1, v2, v3, b2_ptr, b3_ptr, hidden, first, 0, GROUPS,
                     H, KEEP, TILE, DOT, INPUT_PRECISION,
                 )  # fmt: skip
             else:
                 h = tl.load(features_ptr + hidden_at, mask=inside, other=0.0)
             out = dense(h, v4, vector(b4_ptr, MOVED, OUT), DOT, INPUT_PRECISION)
             scale = tl.where(is_moved, factor * _atan(out), 0.0)
-            change = tl.sum(scale, 1)
-            change = change if INVERSE else -change
-            if HAS_TOTAL:
-                change += tl.load(total_ptr + first + row, mask=is_row, other=0.0)
-            tl.store(terms_ptr + first + row, change, mask=is_row)
+            terms += tl.sum(scale, 1) if INVERSE else -tl.sum(scale, 1)
+            tl.store(terms_ptr + first + row, terms, mask=is_row)
             if KEEP or not SHIFT:
                 tl.store(scale_ptr + scale_at, scale, mask=is_moved)
         if SHIFT:
             hidden_at += LAST * group_step
             if DEEP:
                 h = _hidden_layers(
-                    kept, w1, w2, w3, b1_ptr + LAST * H, b2_ptr + LAST * H, b3_ptr + LAST * H,
+                    seen, w1, w2, w3, b2_ptr + LAST * H, b3_ptr + LAST * H,
                     hidden, first, LAST, GROUPS, H, KEEP, TILE, DOT, INPUT_PRECISION,
                 )  # fmt: skip
                 if KEEP:
-                    seen = tl.where((tl.arange(0, IN) == KEPT)[None, :], 1.0, kept)
                     inputs.store([0, first, 0], seen.to(inputs.dtype).reshape(1, TILE, IN))
             else:
                 h = tl.load(features_ptr + hidden_at, mask=inside, other=0.0)
             bias = vector(b4_ptr + LAST * MOVED, MOVED, OUT)
             shift = dense(h, w4, bias, DOT, INPUT_PRECISION)
-            moved = tl.load(x_row + columns(KEPT, OUT, C, FLIP_IN), mask=is_moved, other=0.0)
             if GROUPS == 2:
                 if not SCALE:
                     scale = tl.load(scale_ptr + scale_at, mask=is_moved, other=0.0)
