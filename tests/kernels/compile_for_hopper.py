@@ -19,8 +19,9 @@ TYPES = {
 }  # fmt: skip
 
 
-def code(name: str, **constants: object) -> str:
-    """PTX of a kernel."""
+def code(name: str, nodes: int, **constants: object) -> str:
+    """PTX of a kernel that works on tiles of some nodes."""
+    constants["TILE"] = nodes
     kernel = getattr(edge_hopper, name)
     signature, constexprs, attributes = {}, {}, {}
     for index, argument in enumerate(kernel.arg_names):
@@ -32,14 +33,16 @@ def code(name: str, **constants: object) -> str:
             signature[argument] = TYPES.get(argument, "*bf16" if is_pointer else "i32")
             attributes[(index,)] = [["tt.divisibility", 16]] if is_pointer else []
     source = GluonASTSource(kernel, signature, constexprs, attributes)
-    return str(triton.compile(source, target=GPUTarget("cuda", 90, 32)).asm["ptx"])
+    options = {"num_warps": nodes // edge_hopper.NODES_PER_WARP}
+    return str(triton.compile(source, GPUTarget("cuda", 90, 32), options).asm["ptx"])
 
 
 if __name__ == "__main__":
+    forward_nodes, nodes = edge_hopper.FORWARD_NODES, edge_hopper.NODES
     kernels = {
-        "forward": code("edge_forward_kernel", K=16, CHOICE=True),
-        "inference": code("edge_forward_kernel", K=16, CHOICE=False),
-        "features": code("edge_backward_features_kernel", K=16),
-        "weights": code("edge_backward_weights_kernel", K=16),
+        "forward": code("edge_forward_kernel", forward_nodes, K=16, CHOICE=True),
+        "inference": code("edge_forward_kernel", forward_nodes, K=16, CHOICE=False),
+        "features": code("edge_backward_features_kernel", nodes, K=16),
+        "weights": code("edge_backward_weights_kernel", nodes, K=16),
     }
     print(json.dumps(kernels))

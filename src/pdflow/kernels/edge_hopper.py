@@ -26,7 +26,9 @@ from pdflow.kernels.launch_triton import multiprocessors, sum_partials
 
 WIDTH = 64
 NODES = 64
-WARPS = 4
+FORWARD_NODES = 256  # of one patch, so that the others' features stay in a multiprocessor's cache
+NODES_PER_WARP = 16
+WARPS = NODES // NODES_PER_WARP
 FEATURE_PROGRAMS, FEATURE_REGISTERS = 3, 168
 WEIGHT_PROGRAMS = 2
 
@@ -37,23 +39,32 @@ NO_EDGE_BITS = gl.constexpr(0x437E)  # of NO_EDGE, 254, in bf16
 
 _threads_meet = gl.barrier if hasattr(gl, "barrier") else gl.thread_barrier
 
-# Products of 64 x 64, sixteen rows to a warp.
-PRODUCT = gl.constexpr(gl.NVMMADistributedLayout([3, 0], [4, 1], [16, 64, 16]))
-LEFT = gl.constexpr(gl.DotOperandLayout(0, PRODUCT, 2))
-# The rows of a product: a thread has two, and in each of them twice eight neighbouring channels.
-ROWS = gl.constexpr(
-    gl.DistributedLinearLayout(
-        reg_bases=[[0, 1], [0, 2], [0, 4], [0, 32], [8, 0]],
-        lane_bases=[[0, 8], [0, 16], [1, 0], [2, 0], [4, 0]],
-        warp_bases=[[16, 0], [32, 0]],
-        block_bases=[],
-        shape=[64, 64],
-    )
-)
-# Whole rows side by side, for what goes to shared memory.
-LINES = gl.constexpr(gl.BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0]))
 SHARED = gl.constexpr(gl.NVMMASharedLayout(128, 16, 2))
 EXCHANGE = gl.constexpr(gl.SwizzledSharedLayout(8, 1, 8, [1, 0]))
+
+
+@gluon.constexpr_function
+def _products(tile):
+    """Products of tile x 64, sixteen rows to a warp."""
+    return gl.NVMMADistributedLayout([3, 0], [tile // NODES_PER_WARP, 1], [16, 64, 16])
+
+
+@gluon.constexpr_function
+def _rows(tile):
+    """The rows of products: a thread has two, and in each of them twice eight channels in a row."""
+    return gl.DistributedLinearLayout(
+        reg_bases=[[0, 1], [0, 2], [0, 4], [0, 32], [8, 0]],
+        lane_bases=[[0, 8], [0, 16], [1, 0], [2, 0], [4, 0]],
+        warp_bases=[[row, 0] for row in (16, 32, 64, 128) if row < tile],
+        block_bases=[],
+        shape=[tile, 64],
+    )
+
+
+@gluon.constexpr_function
+def _lines(tile):
+    """Whole rows side by side, for what goes to shared memory."""
+    return gl.BlockedLayout([1, 8], [4, 8], [tile // NODES_PER_WARP, 1], [1, 0])
 
 
 @gluon.jit
@@ -67,26 +78,27 @@ def _mixed(column):
 @gluon.jit
 def _exchange_orders(x):
     """Channels in their order to those of `_mixed`, or back; nothing moves."""
-    return x.reshape([TILE, 2, 4, 4, 2]).permute([0, 1, 3, 2, 4]).reshape([TILE, H])
+    return x.reshape([x.shape[0], 2, 4, 4, 2]).permute([0, 1, 3, 2, 4]).reshape(x.shape)
 
 
 @gluon.jit
 def _left(x):
-    """What lies in ROWS as the left side of a product."""
-    return gl.convert_layout(_exchange_orders(x), LEFT)
+    """What lies in rows as the left side of a product."""
+    layout: gl.constexpr = gl.DotOperandLayout(0, _products(x.shape[0]), 2)
+    return gl.convert_layout(_exchange_orders(x), layout)
 
 
 @gluon.jit
-def _rows(product):
-    """A product in ROWS."""
-    return gl.convert_layout(_exchange_orders(product), ROWS)
+def _in_rows(product):
+    """A product in rows."""
+    return gl.convert_layout(_exchange_orders(product), _rows(product.shape[0]))
 
 
 @gluon.jit
-def _shared_weight(weight_ptr, TRANSPOSED: gl.constexpr):
-    """(H, H) weights in shared memory, mixed both ways."""
-    row = _mixed(gl.arange(0, H, gl.SliceLayout(1, LINES)))[:, None]
-    column = _mixed(gl.arange(0, H, gl.SliceLayout(0, LINES)))[None, :]
+def _shared_weight(weight_ptr, TILE: gl.constexpr, TRANSPOSED: gl.constexpr):
+    """(H, H) weights in shared memory, mixed both ways, for products of a tile."""
+    row = _mixed(gl.arange(0, H, gl.SliceLayout(1, _lines(TILE))))[:, None]
+    column = _mixed(gl.arange(0, H, gl.SliceLayout(0, _lines(TILE))))[None, :]
     at = column * H + row if TRANSPOSED else row * H + column
     weight = gl.load(weight_ptr + at).to(gl.bfloat16)
     shared = gl.allocate_shared_memory(gl.bfloat16, [H, H], SHARED, weight)
@@ -141,9 +153,12 @@ def _either(a, b):
 @gluon.jit
 def edge_forward_kernel(
     centre_ptr, neighbour_ptr, graph_ptr, weight_ptr, bias_ptr, out_ptr, choice_ptr, active_ptr,
-    graph_patch_stride, graph_node_stride, points, K: gl.constexpr, CHOICE: gl.constexpr,
+    graph_patch_stride, graph_node_stride, points,
+    K: gl.constexpr, TILE: gl.constexpr, CHOICE: gl.constexpr,
 ):  # fmt: skip
     """TILE nodes of one patch and group; k stays in the low bits of the products."""
+    ROWS: gl.constexpr = _rows(TILE)
+    PRODUCT: gl.constexpr = _products(TILE)
     patch = gl.program_id(1)
     group = gl.program_id(2)
     first = (group * gl.num_programs(1) + patch).to(gl.int64) * points
@@ -154,7 +169,7 @@ def edge_forward_kernel(
     graph = graph_ptr + patch.to(gl.int64) * graph_patch_stride + row * graph_node_stride
     neighbours = neighbour_ptr + first * H
     centre = gl.load(centre_ptr + here, mask=inside[:, None], other=0.0)
-    weight = _shared_weight(weight_ptr + group * H * H, False)
+    weight = _shared_weight(weight_ptr + group * H * H, TILE, False)
     best = gl.full([TILE, H], float("-inf"), gl.float32, PRODUCT)
     zero = gl.zeros([TILE, H], gl.float32, PRODUCT)
     # What the next edge needs is under way while this one is worked on.
@@ -167,7 +182,7 @@ def edge_forward_kernel(
         other = gl.load(graph + gl.minimum(k + 2, K - 1), mask=inside, other=0).to(gl.int32)
         product = hopper.warpgroup_mma(_left(_hidden(centre, rows)), weight, zero, use_acc=False)
         best = gl.maximum(best, _tagged(product, k) if CHOICE else product)
-    best = _rows(best)
+    best = _in_rows(best)
     bits = best.to(gl.int32, bitcast=True)
     if CHOICE:
         best = (bits & -64).to(gl.float32, bitcast=True)
@@ -187,11 +202,13 @@ def edge_forward_kernel(
 @gluon.jit
 def edge_backward_features_kernel(
     centre_ptr, neighbour_ptr, weight_ptr, choice_ptr, dout_ptr, list_ptr, lengths_ptr,
-    dcentre_ptr, dneighbour_ptr, patches, points, K: gl.constexpr,
+    dcentre_ptr, dneighbour_ptr, patches, points, K: gl.constexpr, TILE: gl.constexpr,
 ):  # fmt: skip
     """Gradients of the features, for every num_programs-th tile of one group."""
+    ROWS: gl.constexpr = _rows(TILE)
+    PRODUCT: gl.constexpr = _products(TILE)
     group = gl.program_id(1)
-    transposed = _shared_weight(weight_ptr + group * H * H, True)
+    transposed = _shared_weight(weight_ptr + group * H * H, TILE, True)
     zero = gl.zeros([TILE, H], gl.float32, PRODUCT)
     tiles = gl.cdiv(points, TILE)
     row = gl.arange(0, TILE, gl.SliceLayout(1, ROWS))
@@ -215,7 +232,7 @@ def edge_backward_features_kernel(
             rows = gl.load(neighbour_ptr + there)
             dproduct = _where_chosen(choice, edge[:, None], dout)
             dhidden = hopper.warpgroup_mma(_left(dproduct), transposed, zero, use_acc=False)
-            dhidden = gl.where(_hidden(centre, rows) > 0, _rows(dhidden), 0.0)
+            dhidden = gl.where(_hidden(centre, rows) > 0, _in_rows(dhidden), 0.0)
             dcentre += dhidden
             is_edge = ((edge & 0xFFFF) != NO_EDGE_BITS)[:, None]
             gl.atomic_add(
@@ -227,12 +244,15 @@ def edge_backward_features_kernel(
 @gluon.jit
 def edge_backward_weights_kernel(
     centre_ptr, neighbour_ptr, choice_ptr, dout_ptr, list_ptr, lengths_ptr, sums_ptr,
-    patches, points, K: gl.constexpr,
+    patches, points, K: gl.constexpr, TILE: gl.constexpr,
 ):  # fmt: skip
     """Gradients of weights and bias, summed over every num_programs-th tile of one group.
 
     Products sum over nodes here, so it is nodes that are mixed. Two steps are taken at once.
     """
+    ROWS: gl.constexpr = _rows(TILE)
+    LINES: gl.constexpr = _lines(TILE)
+    PRODUCT: gl.constexpr = _products(H)
     hidden_one = gl.allocate_shared_memory(gl.bfloat16, [TILE, H], SHARED)
     hidden_two = gl.allocate_shared_memory(gl.bfloat16, [TILE, H], SHARED)
     exchange = gl.allocate_shared_memory(gl.bfloat16, [TILE, H], EXCHANGE)
@@ -298,10 +318,11 @@ def forward(
     """`edge_triton.forward` for bf16 features."""
     groups, batch, points, _ = centre.shape
     out, choice, active = empty_results(centre, neighbours, with_choice)
-    edge_forward_kernel[triton.cdiv(points, NODES), batch, groups](
+    edge_forward_kernel[triton.cdiv(points, FORWARD_NODES), batch, groups](
         centre, neighbour, neighbours, weight, bias, out, choice, active,
         neighbours.stride(0), neighbours.stride(1), points,
-        K=neighbours.shape[-1], CHOICE=with_choice, num_warps=WARPS,
+        K=neighbours.shape[-1], TILE=FORWARD_NODES, CHOICE=with_choice,
+        num_warps=FORWARD_NODES // NODES_PER_WARP,
     )  # fmt: skip
     return out, choice, active
 
@@ -323,13 +344,13 @@ def backward(
     dneighbour = torch.zeros_like(neighbour)
     edge_backward_features_kernel[_programs(centre, FEATURE_PROGRAMS), groups](
         centre, neighbour, weight, choice, dout, edges, lengths, dcentre, dneighbour,
-        batch, points, K=steps, num_warps=WARPS, maxnreg=FEATURE_REGISTERS,
+        batch, points, K=steps, TILE=NODES, num_warps=WARPS, maxnreg=FEATURE_REGISTERS,
     )  # fmt: skip
     programs = _programs(centre, WEIGHT_PROGRAMS)
     sums = weight.new_empty((programs, groups * (width + 1) * width), dtype=torch.float32)
     edge_backward_weights_kernel[programs, groups](
         centre, neighbour, choice, dout, edges, lengths, sums,
-        batch, points, K=steps, num_warps=WARPS,
+        batch, points, K=steps, TILE=NODES, num_warps=WARPS,
     )  # fmt: skip
     dweight, dbias = sum_partials(sums).split([weight.numel(), groups * width])
     return dcentre, dneighbour, dweight.view_as(weight), dbias.view(groups, width)
