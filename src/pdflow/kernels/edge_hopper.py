@@ -29,7 +29,7 @@ NODES = 64
 FORWARD_NODES = 256  # of one patch, so that the others' features stay in a multiprocessor's cache
 NODES_PER_WARP = 16
 WARPS = NODES // NODES_PER_WARP
-FEATURE_PROGRAMS, FEATURE_REGISTERS = 3, 168
+REGISTERS = 168  # of a thread: three programs of the backward share a multiprocessor
 WEIGHT_PROGRAMS = 2
 
 H = gl.constexpr(WIDTH)
@@ -202,43 +202,47 @@ def edge_forward_kernel(
 @gluon.jit
 def edge_backward_features_kernel(
     centre_ptr, neighbour_ptr, weight_ptr, choice_ptr, dout_ptr, list_ptr, lengths_ptr,
-    dcentre_ptr, dneighbour_ptr, patches, points, K: gl.constexpr, TILE: gl.constexpr,
+    dcentre_ptr, dneighbour_ptr, points, K: gl.constexpr, TILE: gl.constexpr,
 ):  # fmt: skip
-    """Gradients of the features, for every num_programs-th tile of one group."""
+    """Gradients of the features, for TILE nodes of one patch and group."""
     ROWS: gl.constexpr = _rows(TILE)
     PRODUCT: gl.constexpr = _products(TILE)
-    group = gl.program_id(1)
-    transposed = _shared_weight(weight_ptr + group * H * H, TILE, True)
-    zero = gl.zeros([TILE, H], gl.float32, PRODUCT)
-    tiles = gl.cdiv(points, TILE)
+    group = gl.program_id(2)
+    patch = (group * gl.num_programs(1) + gl.program_id(1)).to(gl.int64)
     row = gl.arange(0, TILE, gl.SliceLayout(1, ROWS))
     column = gl.arange(0, H, gl.SliceLayout(0, ROWS))
-    for tile in range(gl.program_id(0), patches * tiles, gl.num_programs(0)):
-        base = (group * patches + tile // tiles).to(gl.int64) * points * H
-        node = (tile % tiles) * TILE + row
-        inside = (node < points)[:, None]
-        here = base + (node[:, None] * H + column[None, :])
-        centre = gl.load(centre_ptr + here, mask=inside, other=0.0)
-        choice = _as_bf16(gl.load(choice_ptr + here, mask=inside, other=CLOSED))
-        dout = gl.load(dout_ptr + here, mask=inside, other=0.0)
-        dcentre = gl.zeros([TILE, H], gl.float32, ROWS)
-        at = (group * patches * tiles + tile).to(gl.int64)
-        edges = list_ptr + at * K * TILE + row
-        next_edge = gl.load(edges)
-        for step in range(gl.load(lengths_ptr + at)):
-            edge = next_edge
-            next_edge = gl.load(edges + gl.minimum(step + 1, K - 1) * TILE)
-            there = base + ((edge >> 16)[:, None] * H + column[None, :])
-            rows = gl.load(neighbour_ptr + there)
-            dproduct = _where_chosen(choice, edge[:, None], dout)
-            dhidden = hopper.warpgroup_mma(_left(dproduct), transposed, zero, use_acc=False)
-            dhidden = gl.where(_hidden(centre, rows) > 0, _in_rows(dhidden), 0.0)
-            dcentre += dhidden
-            is_edge = ((edge & 0xFFFF) != NO_EDGE_BITS)[:, None]
-            gl.atomic_add(
-                dneighbour_ptr + there, dhidden.to(gl.bfloat16), mask=is_edge, sem="relaxed"
-            )
-        gl.store(dcentre_ptr + here, dcentre.to(gl.bfloat16), mask=inside)
+    node = gl.program_id(0) * TILE + row
+    inside = (node < points)[:, None]
+    base = patch * points * H
+    here = base + (node[:, None] * H + column[None, :])
+    centre = gl.load(centre_ptr + here, mask=inside, other=0.0)
+    choice = _as_bf16(gl.load(choice_ptr + here, mask=inside, other=CLOSED))
+    dout = gl.load(dout_ptr + here, mask=inside, other=0.0)
+    transposed = _shared_weight(weight_ptr + group * H * H, TILE, True)
+    dcentre = gl.zeros([TILE, H], gl.float32, ROWS)
+    zero = gl.zeros([TILE, H], gl.float32, PRODUCT)
+    at = patch * gl.num_programs(0) + gl.program_id(0)
+    edges = list_ptr + at * K * TILE + row
+    neighbours = (neighbour_ptr + base) + column[None, :]
+    dneighbours = (dneighbour_ptr + base) + column[None, :]
+    # What the next edge needs is under way while this one is worked on.
+    next_edge = gl.load(edges)
+    next_rows = gl.load(neighbours + ((next_edge >> 16) * H)[:, None])
+    later_edge = gl.load(edges + TILE)
+    for step in range(gl.load(lengths_ptr + at)):
+        edge = next_edge
+        rows = next_rows
+        next_edge = later_edge
+        next_rows = gl.load(neighbours + ((next_edge >> 16) * H)[:, None])
+        later_edge = gl.load(edges + gl.minimum(step + 2, K - 1) * TILE)
+        dproduct = _where_chosen(choice, edge[:, None], dout)
+        dhidden = hopper.warpgroup_mma(_left(dproduct), transposed, zero, use_acc=False)
+        dhidden = gl.where(_hidden(centre, rows) > 0, _in_rows(dhidden), 0.0)
+        dcentre += dhidden
+        is_edge = ((edge & 0xFFFF) != NO_EDGE_BITS)[:, None]
+        there = dneighbours + ((edge >> 16) * H)[:, None]
+        gl.atomic_add(there, dhidden.to(gl.bfloat16), mask=is_edge, sem="relaxed")
+    gl.store(dcentre_ptr + here, dcentre.to(gl.bfloat16), mask=inside)
 
 
 @gluon.jit
@@ -342,9 +346,9 @@ def backward(
     steps = edges.shape[-2]
     dcentre = torch.empty_like(centre)
     dneighbour = torch.zeros_like(neighbour)
-    edge_backward_features_kernel[_programs(centre, FEATURE_PROGRAMS), groups](
+    edge_backward_features_kernel[triton.cdiv(points, NODES), batch, groups](
         centre, neighbour, weight, choice, dout, edges, lengths, dcentre, dneighbour,
-        batch, points, K=steps, TILE=NODES, num_warps=WARPS, maxnreg=FEATURE_REGISTERS,
+        points, K=steps, TILE=NODES, num_warps=WARPS, maxnreg=REGISTERS,
     )  # fmt: skip
     programs = _programs(centre, WEIGHT_PROGRAMS)
     sums = weight.new_empty((programs, groups * (width + 1) * width), dtype=torch.float32)
