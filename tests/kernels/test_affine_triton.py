@@ -27,6 +27,18 @@ def test_values_and_gradients_equal_the_twin(
         assert (gradient - expected_gradient).abs().max() < 1e-6 * expected_gradient.abs().max()
 
 
+def test_channels_of_all_sizes_keep_their_digits(device: str) -> None:
+    from pdflow.kernels.affine_triton import forward
+
+    generator = torch.Generator().manual_seed(0)
+    x, matrix, bias = (torch.randn(s, generator=generator) for s in [(2, 41, 35), (35, 35), (35,)])
+    sizes = 10.0 ** torch.linspace(-6, 6, 35)
+    x, matrix, bias = (t.to(device) for t in (x * sizes, matrix / sizes[:, None], bias))
+    expected = affine_torch(x.double(), matrix.double(), bias.double())
+    found = forward(x, matrix, bias, False, "tf32")
+    assert (found - expected).abs().max() < 1e-6 * expected.abs().max()
+
+
 def test_equals_its_definition_on_the_cpu() -> None:
     x, matrix, bias = torch.randn(1, 4, 3), torch.randn(3, 5), torch.randn(5)
     expected = torch.stack([sum(p[i] * matrix[i] for i in range(3)) + bias for p in x[0]])

@@ -1,8 +1,8 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
 """x A + b, or relu(x A + b), for every point on CUDA, with all gradients in one kernel.
 
-The forward product keeps fp32: with tf32 operands it is done in three parts, since it mixes
-coordinates.
+The forward product mixes coordinates, so it keeps the digits of fp32, also where products are
+rounded: operands are split into two numbers in fp16 each, and three products are summed.
 """
 
 from __future__ import annotations
@@ -14,14 +14,39 @@ from torch import Tensor
 
 from pdflow.kernels.launch_triton import Launch, arithmetic, programs_for, sum_partials, tiling
 
+EXPONENT = tl.constexpr(0x7F800000)
+"""Bits of a number in fp32 that say its power of two."""
+ONE = tl.constexpr(0x3F800000)
+"""Bits of 1 in fp32."""
+
+
+@triton.jit
+def _halves(x):
+    """Two numbers in fp16 whose sum is x."""
+    high = x.to(tl.float16)
+    return high, (x - high.to(tl.float32)).to(tl.float16)
+
+
+@triton.jit
+def _powers_of_two(x):
+    """The largest power of two that is not above x, or 2^-100, and its reciprocal."""
+    bits = tl.maximum(x, 2.0**-100).to(tl.int32, bitcast=True) & EXPONENT
+    return bits.to(tl.float32, bitcast=True), (-bits + 2 * ONE).to(tl.float32, bitcast=True)
+
 
 @triton.jit
 def affine_forward_kernel(
     x_ptr, matrix_ptr, bias_ptr, y_ptr, rows,
     IN: tl.constexpr, OUT: tl.constexpr, PADDED_IN: tl.constexpr, PADDED_OUT: tl.constexpr,
-    RELU: tl.constexpr, TILE: tl.constexpr, STAGES: tl.constexpr, INPUT_PRECISION: tl.constexpr,
+    RELU: tl.constexpr, HALVES: tl.constexpr, EVEN: tl.constexpr, TILE: tl.constexpr,
+    STAGES: tl.constexpr,
 ):  # fmt: skip
-    """Every num_programs-th tile of TILE points; the matrix stays in shared memory."""
+    """Every num_programs-th tile of TILE points; the matrix stays in shared memory.
+
+    HALVES  operands are two numbers in fp16 each; rows of the matrix are brought below two, and
+            channels of x as far up, so that both fit
+    EVEN    all tiles are full
+    """
     in_column = tl.arange(0, PADDED_IN)
     out_column = tl.arange(0, PADDED_OUT)
     is_out = out_column < OUT
@@ -31,14 +56,25 @@ def affine_forward_kernel(
         other=0.0,
     )
     bias = tl.load(bias_ptr + out_column, mask=is_out, other=0.0)
+    if HALVES:
+        unit, reciprocal = _powers_of_two(tl.max(tl.abs(matrix), 1))
+        high, low = _halves(matrix * reciprocal[:, None])
     for tile in tl.range(
         tl.program_id(0), tl.cdiv(rows, TILE), tl.num_programs(0), num_stages=STAGES
     ):
         row = tile * TILE + tl.arange(0, TILE)[:, None]
-        inside = row < rows
+        inside = row < (tile * TILE + TILE if EVEN else rows)
         x_at = row * IN + in_column[None, :]
         x = tl.load(x_ptr + x_at, mask=inside & (in_column < IN)[None, :], other=0.0)
-        y = tl.dot(x.to(tl.float32), matrix, input_precision=INPUT_PRECISION) + bias[None, :]
+        x = x.to(tl.float32)
+        if HALVES:
+            x_high, x_low = _halves(x * unit[None, :])
+            y = tl.dot(x_low, high)
+            y = tl.dot(x_high, low, y)
+            y = tl.dot(x_high, high, y)
+        else:
+            y = tl.dot(x, matrix, input_precision="ieee")
+        y += bias[None, :]
         if RELU:
             y = tl.maximum(y, 0.0)
         y_at = row * OUT + out_column[None, :]
@@ -110,7 +146,7 @@ def forward(
     bias: Tensor,
     relu: bool,
     precision: str,
-    launch: Launch = (128, 8, 2, 1),
+    launch: Launch = (64, 4, 4, 1),
 ) -> Tensor:
     """Launch the forward kernel."""
     rows = x.shape[0] * x.shape[1]
@@ -118,7 +154,7 @@ def forward(
     y = matrix.new_empty(*x.shape[:2], matrix.shape[1])
     affine_forward_kernel[(programs,)](
         x, matrix, bias, y, rows, **_sizes(matrix), **tiling(launch), RELU=relu,
-        INPUT_PRECISION="ieee" if precision == "ieee" else "tf32x3",
+        HALVES=precision != "ieee", EVEN=rows % launch[0] == 0,
     )  # fmt: skip
     return y
 
