@@ -43,8 +43,7 @@ class GatedWeights(NamedTuple):
 class Norm(NamedTuple):
     """Running mean and variance (H,) of batch normalisation, and whether the batch's are used.
 
-    Where they are, the running ones move by `momentum` of the way to them. Each of `parts` equal
-    parts of a batch has statistics of its own, as if one came after the other.
+    Where they are, the running ones move by `momentum` of the way to them.
     """
 
     mean: Tensor
@@ -52,7 +51,6 @@ class Norm(NamedTuple):
     training: bool
     momentum: float
     eps: float
-    parts: int = 1
 
 
 def gated_couple(
@@ -140,8 +138,7 @@ def shift_and_scale(
     h = h + value * torch.sigmoid(gate)
     if norm is not None:
         options = (norm.mean, norm.var, w.gamma, w.beta, norm.training, norm.momentum, norm.eps)
-        parts = h.flatten(0, 1).chunk(norm.parts)
-        h = torch.cat([batch_norm(part, *options) for part in parts]).view_as(h)
+        h = batch_norm(h.flatten(0, 1), *options).view_as(h)
     out = linear(h, w.last, w.last_bias) * torch.exp(LOG_SCALE_SPEED * w.log_scale)
     return out[..., 0::2], out[..., 1::2]
 

@@ -1,12 +1,15 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
-"""Couplings of the augmentation on CUDA: from the norm down; see `gated_triton` for all of them."""
+"""Couplings of the augmentation on CUDA: from the norm down to features and kept channels.
+
+`gated_triton` says how the kernels work together.
+"""
 
 from __future__ import annotations
 
 import triton
 import triton.language as tl
 
-from pdflow.kernels.gated_triton import _elus, _sigmoid
+from pdflow.kernels.gated_triton import _sigmoid
 
 
 @triton.jit
@@ -40,7 +43,7 @@ def _half_of_last(
 
 @triton.jit
 def _norm_and_last(
-    last_ptr, products_ptr, norm_ptr, gamma_ptr, part, rows,
+    last_ptr, products_ptr, norm_ptr, gamma_ptr, rows,
     MOVED: tl.constexpr, OUT: tl.constexpr, H: tl.constexpr, BATCH: tl.constexpr,
     DOT: tl.constexpr,
 ):  # fmt: skip
@@ -51,8 +54,6 @@ def _norm_and_last(
     BATCH  whether the norm took its statistics from these points
     """
     column = tl.arange(0, H)
-    products_ptr += part * 2 * MOVED * (H + 2)
-    norm_ptr += part * 2 * H
     to_shift, dbeta, dgamma = _half_of_last(last_ptr, products_ptr, 0, MOVED, OUT, H)
     to_raw, dbeta_raw, dgamma_raw = _half_of_last(last_ptr, products_ptr, 1, MOVED, OUT, H)
     dbeta += dbeta_raw
@@ -71,7 +72,7 @@ def _norm_and_last(
 
 @triton.jit
 def _store_last(
-    last_ptr, products_ptr, gamma_ptr, beta_ptr, dnorm_ptr, dlast_layer_ptr, parts,
+    last_ptr, products_ptr, gamma_ptr, beta_ptr, dnorm_ptr, dlast_layer_ptr,
     MOVED: tl.constexpr, OUT: tl.constexpr, H: tl.constexpr,
 ):  # fmt: skip
     """Gradients of gamma and beta (2, H), and of the last layer: weight, bias and log scale."""
@@ -79,15 +80,10 @@ def _store_last(
     out = tl.arange(0, 2 * OUT)
     is_out = out < 2 * MOVED
     at = out[:, None] * H + column
-    products = tl.zeros((2 * OUT, H), tl.float32)
-    bias = tl.zeros((2 * OUT,), tl.float32)
-    log_scale = tl.zeros((2 * OUT,), tl.float32)
-    for _ in range(parts):
-        products += tl.load(products_ptr + at, mask=is_out[:, None], other=0.0)
-        products_ptr += 2 * MOVED * H
-        bias += tl.load(products_ptr + out, mask=is_out, other=0.0)
-        log_scale += tl.load(products_ptr + 2 * MOVED + out, mask=is_out, other=0.0)
-        products_ptr += 4 * MOVED
+    products = tl.load(products_ptr + at, mask=is_out[:, None], other=0.0)
+    products_ptr += 2 * MOVED * H
+    bias = tl.load(products_ptr + out, mask=is_out, other=0.0)
+    log_scale = tl.load(products_ptr + 2 * MOVED + out, mask=is_out, other=0.0)
     last = tl.load(last_ptr + at, mask=is_out[:, None], other=0.0)
     tl.store(dnorm_ptr + tl.arange(0, H), tl.sum(last * products, 0))
     tl.store(dnorm_ptr + H + tl.arange(0, H), tl.sum(last * bias[:, None], 0))
@@ -100,7 +96,7 @@ def _store_last(
 
 @triton.jit
 def _to_norm(
-    dlast_ptr, hidden_ptr, to_shift, to_raw, slope, offset, row, inside, points,
+    dlast_ptr, hidden_ptr, to_shift, to_raw, slope, offset, row, inside, rows,
     MOVED: tl.constexpr, OUT: tl.constexpr, H: tl.constexpr, INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Gradient of the norm's input for a tile of points."""
@@ -108,7 +104,7 @@ def _to_norm(
     is_moved = inside & (out < MOVED)[None, :]
     out_at = row[:, None] * MOVED + out[None, :]
     dshift = tl.load(dlast_ptr + out_at, mask=is_moved, other=0.0)
-    draw = tl.load(dlast_ptr + points * MOVED + out_at, mask=is_moved, other=0.0)
+    draw = tl.load(dlast_ptr + rows.to(tl.int64) * MOVED + out_at, mask=is_moved, other=0.0)
     d = tl.dot(dshift, to_shift, input_precision=INPUT_PRECISION)
     d = tl.dot(draw, to_raw, d, input_precision=INPUT_PRECISION)
     at = row[:, None] * H + tl.arange(0, H)[None, :]
@@ -117,168 +113,89 @@ def _to_norm(
 
 
 @triton.jit
-def _store_block(ptr, sums, stride, H: tl.constexpr):
-    """Sums (in, out) of a block of a weight (out, in) whose rows lie `stride` apart."""
-    column = tl.arange(0, H)
-    tl.store(ptr + column[None, :] * stride + column[:, None], sums)
-
-
-@triton.jit
-def gates_backward_kernel(
-    features_ptr, planes_ptr, condition_ptr, gate_ptr, last_ptr, gamma_ptr, hidden_ptr, norm_ptr,
-    dlast_ptr, products_ptr, more_ptr, dfeatures_ptr, du_ptr, sums_ptr, rows,
-    MOVED: tl.constexpr, OUT: tl.constexpr, H: tl.constexpr, BATCH: tl.constexpr,
-    HAS_MORE: tl.constexpr, TILE: tl.constexpr, DOT: tl.constexpr,
+def gate_backward_kernel(
+    x_ptr, features_ptr, planes_ptr, lift_ptr, lift_bias_ptr, inner_ptr, gate_ptr, condition_ptr,
+    gamma_ptr, beta_ptr, last_ptr, hidden_ptr, norm_ptr, dlast_ptr, products_ptr, more_ptr,
+    dx_ptr, dfeatures_ptr, h_ptr, kept_ptr, dplanes_ptr, dnorm_ptr, dlast_layer_ptr, rows,
+    C: tl.constexpr, KEPT: tl.constexpr, KEPT_AT: tl.constexpr, MOVED: tl.constexpr,
+    IN: tl.constexpr, OUT: tl.constexpr, H: tl.constexpr, BATCH: tl.constexpr,
+    HAS_MORE: tl.constexpr, TILE: tl.constexpr, STAGES: tl.constexpr, DOT: tl.constexpr,
     INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Every num_programs-th tile down to the features, or to u: the two inputs of the gates.
+    """Every num_programs-th tile from the norm down: dfeatures, and what the network adds to dx.
 
-    program_id(1) tells which part of the batch, program_id(2) which input. A program leaves sums
-    for its weight (2 H, 2 H); those of the features leave sums for the bias (2 H,), too.
+    Leaves h (M, H), the kept channels (M, IN), and the gradients of h, u, value and gate
+    (4, M, H) for the weights. The first program gives the gradients of norm and last layer.
 
     HAS_MORE  whether dfeatures begins with what came from later couplings
     """
     column = tl.arange(0, H)
-    part = tl.program_id(1)
-    points = rows.to(tl.int64) * tl.num_programs(1)
+    if tl.program_id(0) == 0:
+        _store_last(
+            last_ptr, products_ptr, gamma_ptr, beta_ptr, dnorm_ptr, dlast_layer_ptr, MOVED, OUT, H
+        )
     to_shift, to_raw, slope, offset = _norm_and_last(
-        last_ptr, products_ptr, norm_ptr, gamma_ptr, part, rows, MOVED, OUT, H, BATCH, DOT
+        last_ptr, products_ptr, norm_ptr, gamma_ptr, rows, MOVED, OUT, H, BATCH, DOT
     )
-    is_features = tl.program_id(2) == 0
-    weight_ptr = tl.where(is_features, condition_ptr, gate_ptr)
-    input_ptr = tl.where(is_features, features_ptr, planes_ptr)
-    dinput_ptr = tl.where(is_features, dfeatures_ptr, du_ptr)
     LOWER: tl.constexpr = 2 * H * H
-    value_plus = _turned(weight_ptr, H, DOT)
-    value_minus = _turned(weight_ptr + H, H, DOT)
-    gate_plus = _turned(weight_ptr + LOWER, H, DOT)
-    gate_minus = _turned(weight_ptr + LOWER + H, H, DOT)
-    dvalue_plus = tl.zeros((H, H), tl.float32)
-    dvalue_minus = tl.zeros((H, H), tl.float32)
-    dgate_plus = tl.zeros((H, H), tl.float32)
-    dgate_minus = tl.zeros((H, H), tl.float32)
-    value_sum = tl.zeros((H,), tl.float32)
-    gate_sum = tl.zeros((H,), tl.float32)
-    plane = points * H
-    for tile in tl.range(tl.program_id(0), tl.cdiv(rows, TILE), tl.num_programs(0), num_stages=1):
+    condition_value_plus = _turned(condition_ptr, H, DOT)
+    condition_value_minus = _turned(condition_ptr + H, H, DOT)
+    condition_gate_plus = _turned(condition_ptr + LOWER, H, DOT)
+    condition_gate_minus = _turned(condition_ptr + LOWER + H, H, DOT)
+    value_plus = _turned(gate_ptr, H, DOT)
+    value_minus = _turned(gate_ptr + H, H, DOT)
+    gate_plus = _turned(gate_ptr + LOWER, H, DOT)
+    gate_minus = _turned(gate_ptr + LOWER + H, H, DOT)
+    inner_plus = _turned(inner_ptr, H, DOT)
+    inner_minus = _turned(inner_ptr + H, H, DOT)
+    channel = tl.arange(0, IN)
+    lift_at = column[:, None] * KEPT + channel[None, :]
+    lift = tl.load(lift_ptr + lift_at, mask=(channel < KEPT)[None, :], other=0.0).to(DOT)
+    plane = rows.to(tl.int64) * H
+    programs = tl.num_programs(0)
+    for tile in tl.range(tl.program_id(0), tl.cdiv(rows, TILE), programs, num_stages=STAGES):
         row = tile * TILE + tl.arange(0, TILE)
         inside = (row < rows)[:, None]
-        is_more = (row < tl.where(is_features, rows, 0))[:, None]
-        row += part * rows
         at = row[:, None] * H + column[None, :]
         d = _to_norm(
-            dlast_ptr, hidden_ptr, to_shift, to_raw, slope, offset, row, inside, points,
+            dlast_ptr, hidden_ptr, to_shift, to_raw, slope, offset, row, inside, rows,
             MOVED, OUT, H, INPUT_PRECISION,
         )  # fmt: skip
         value = tl.load(planes_ptr + plane + at, mask=inside, other=0.0).to(tl.float32)
         gate = tl.load(planes_ptr + 2 * plane + at, mask=inside, other=0.0).to(tl.float32)
         gate = _sigmoid(gate)
         dvalue = d * gate
-        dgate = dvalue * value * (1.0 - gate)
-        value_sum += tl.sum(dvalue, 0)
-        gate_sum += tl.sum(dgate, 0)
+        dgate = (dvalue * value * (1.0 - gate)).to(DOT)
         dvalue = dvalue.to(DOT)
-        dgate = dgate.to(DOT)
-        z = tl.load(input_ptr + at, mask=inside, other=0.0).to(tl.float32)
-        plus, minus = _elus(z)
-        plus = tl.trans(plus.to(DOT))
-        minus = tl.trans(minus.to(DOT))
-        dvalue_plus = tl.dot(plus, dvalue, dvalue_plus, input_precision=INPUT_PRECISION)
-        dgate_plus = tl.dot(plus, dgate, dgate_plus, input_precision=INPUT_PRECISION)
-        dvalue_minus = tl.dot(minus, dvalue, dvalue_minus, input_precision=INPUT_PRECISION)
-        dgate_minus = tl.dot(minus, dgate, dgate_minus, input_precision=INPUT_PRECISION)
-        dplus = tl.dot(dvalue, value_plus, input_precision=INPUT_PRECISION)
-        dplus = tl.dot(dgate, gate_plus, dplus, input_precision=INPUT_PRECISION)
-        dminus = tl.dot(dvalue, value_minus, input_precision=INPUT_PRECISION)
-        dminus = tl.dot(dgate, gate_minus, dminus, input_precision=INPUT_PRECISION)
-        dz = _back(z, dplus, dminus)
+        tl.store(dplanes_ptr + 2 * plane + at, dvalue, mask=inside)
+        tl.store(dplanes_ptr + 3 * plane + at, dgate, mask=inside)
+        plus = tl.dot(dvalue, condition_value_plus, input_precision=INPUT_PRECISION)
+        plus = tl.dot(dgate, condition_gate_plus, plus, input_precision=INPUT_PRECISION)
+        minus = tl.dot(dvalue, condition_value_minus, input_precision=INPUT_PRECISION)
+        minus = tl.dot(dgate, condition_gate_minus, minus, input_precision=INPUT_PRECISION)
+        f = tl.load(features_ptr + at, mask=inside, other=0.0).to(tl.float32)
+        df = _back(f, plus, minus)
         if HAS_MORE:
-            dz += tl.load(more_ptr + at, mask=is_more, other=0.0).to(tl.float32)
-        tl.store(dinput_ptr + at, dz, mask=inside)
-    program = part * tl.num_programs(0) + tl.program_id(0)
-    sums = sums_ptr + program.to(tl.int64) * (4 * LOWER + 2 * H)
-    is_bias = column < tl.where(is_features, H, 0)
-    tl.store(sums + 4 * LOWER + column, value_sum, mask=is_bias)
-    tl.store(sums + 4 * LOWER + H + column, gate_sum, mask=is_bias)
-    sums += tl.where(is_features, 0, 2 * LOWER)
-    _store_block(sums, dvalue_plus, 2 * H, H)
-    _store_block(sums + H, dvalue_minus, 2 * H, H)
-    _store_block(sums + LOWER, dgate_plus, 2 * H, H)
-    _store_block(sums + LOWER + H, dgate_minus, 2 * H, H)
-
-
-@triton.jit
-def kept_backward_kernel(
-    x_ptr, du_ptr, lift_ptr, lift_bias_ptr, inner_ptr, gamma_ptr, beta_ptr, last_ptr,
-    hidden_ptr, norm_ptr, dlast_ptr, products_ptr, dx_ptr, dnorm_ptr, dlast_layer_ptr, sums_ptr,
-    rows,
-    C: tl.constexpr, KEPT: tl.constexpr, KEPT_AT: tl.constexpr, MOVED: tl.constexpr,
-    IN: tl.constexpr, OUT: tl.constexpr, H: tl.constexpr, BATCH: tl.constexpr, SUMS: tl.constexpr,
-    TILE: tl.constexpr, DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
-):  # fmt: skip
-    """Every num_programs-th tile from u down: what the network adds to dx, and sums for weights.
-
-    The sums are those of lift (H, KEPT) and bias, and inner (H, 2 H) and bias. The first program
-    gives the gradients of norm and last layer.
-    """
-    column = tl.arange(0, H)
-    part = tl.program_id(1)
-    parts = tl.num_programs(1)
-    points = rows.to(tl.int64) * parts
-    if (tl.program_id(0) == 0) & (part == 0):
-        _store_last(
-            last_ptr, products_ptr, gamma_ptr, beta_ptr, dnorm_ptr, dlast_layer_ptr, parts,
-            MOVED, OUT, H,
-        )  # fmt: skip
-    to_shift, to_raw, slope, offset = _norm_and_last(
-        last_ptr, products_ptr, norm_ptr, gamma_ptr, part, rows, MOVED, OUT, H, BATCH, DOT
-    )
-    inner_plus = _turned(inner_ptr, H, DOT)
-    inner_minus = _turned(inner_ptr + H, H, DOT)
-    channel = tl.arange(0, IN)
-    is_channel = channel < KEPT
-    lift_at = column[:, None] * KEPT + channel[None, :]
-    lift = tl.load(lift_ptr + lift_at, mask=is_channel[None, :], other=0.0).to(DOT)
-    lift_bias = tl.load(lift_bias_ptr + column)[None, :]
-    dinner_plus = tl.zeros((H, H), tl.float32)
-    dinner_minus = tl.zeros((H, H), tl.float32)
-    dlift = tl.zeros((H, IN), tl.float32)
-    u_sum = tl.zeros((H,), tl.float32)
-    h_sum = tl.zeros((H,), tl.float32)
-    for tile in tl.range(tl.program_id(0), tl.cdiv(rows, TILE), tl.num_programs(0), num_stages=1):
-        row = tile * TILE + tl.arange(0, TILE)
-        inside = (row < rows)[:, None]
-        row += part * rows
-        d = _to_norm(
-            dlast_ptr, hidden_ptr, to_shift, to_raw, slope, offset, row, inside, points,
-            MOVED, OUT, H, INPUT_PRECISION,
-        )  # fmt: skip
-        du = tl.load(du_ptr + row[:, None] * H + column[None, :], mask=inside, other=0.0)
-        u_sum += tl.sum(du.to(tl.float32), 0)
-        is_kept = inside & is_channel[None, :]
+            df += tl.load(more_ptr + at, mask=inside, other=0.0).to(tl.float32)
+        tl.store(dfeatures_ptr + at, df, mask=inside)
+        plus = tl.dot(dvalue, value_plus, input_precision=INPUT_PRECISION)
+        plus = tl.dot(dgate, gate_plus, plus, input_precision=INPUT_PRECISION)
+        minus = tl.dot(dvalue, value_minus, input_precision=INPUT_PRECISION)
+        minus = tl.dot(dgate, gate_minus, minus, input_precision=INPUT_PRECISION)
+        u = tl.load(planes_ptr + at, mask=inside, other=0.0).to(tl.float32)
+        du = _back(u, plus, minus).to(DOT)
+        tl.store(dplanes_ptr + plane + at, du, mask=inside)
+        plus = tl.dot(du, inner_plus, input_precision=INPUT_PRECISION)
+        minus = tl.dot(du, inner_minus, input_precision=INPUT_PRECISION)
+        is_kept = inside & (channel < KEPT)[None, :]
         kept_at = row[:, None] * C + KEPT_AT + channel[None, :]
         kept = tl.load(x_ptr + kept_at, mask=is_kept, other=0.0).to(DOT)
-        h = tl.dot(kept, tl.trans(lift), input_precision=INPUT_PRECISION) + lift_bias
-        plus, minus = _elus(h)
-        plus = tl.trans(plus.to(DOT))
-        minus = tl.trans(minus.to(DOT))
-        dinner_plus = tl.dot(plus, du, dinner_plus, input_precision=INPUT_PRECISION)
-        dinner_minus = tl.dot(minus, du, dinner_minus, input_precision=INPUT_PRECISION)
-        dplus = tl.dot(du, inner_plus, input_precision=INPUT_PRECISION)
-        dminus = tl.dot(du, inner_minus, input_precision=INPUT_PRECISION)
-        dh = d + _back(h, dplus, dminus)
-        h_sum += tl.sum(dh, 0)
-        dh = dh.to(DOT)
-        dlift = tl.dot(tl.trans(dh), kept, dlift, input_precision=INPUT_PRECISION)
+        h = tl.dot(kept, tl.trans(lift), input_precision=INPUT_PRECISION)
+        h += tl.load(lift_bias_ptr + column)[None, :]
+        tl.store(h_ptr + at, h, mask=inside)
+        tl.store(kept_ptr + row[:, None] * IN + channel[None, :], kept, mask=inside)
+        dh = (d + _back(h, plus, minus)).to(DOT)
+        tl.store(dplanes_ptr + at, dh, mask=inside)
         dkept = tl.dot(dh, lift, input_precision=INPUT_PRECISION)
         dkept += tl.load(dx_ptr + kept_at, mask=is_kept, other=0.0)
         tl.store(dx_ptr + kept_at, dkept, mask=is_kept)
-    program = part * tl.num_programs(0) + tl.program_id(0)
-    sums = sums_ptr + program.to(tl.int64) * SUMS
-    tl.store(sums + lift_at, dlift, mask=is_channel[None, :])
-    sums += H * KEPT
-    tl.store(sums + column, h_sum)
-    sums += H
-    _store_block(sums, dinner_plus, 2 * H, H)
-    _store_block(sums + H, dinner_minus, 2 * H, H)
-    tl.store(sums + 2 * H * H + column, u_sum)

@@ -10,13 +10,11 @@ import triton
 from torch import Tensor
 
 from pdflow.kernels.gated import GatedWeights, Norm
-from pdflow.kernels.gated_backward_triton import (
-    gates_backward_kernel,
-    kept_backward_kernel,
-)
+from pdflow.kernels.gated_backward_triton import gate_backward_kernel
 from pdflow.kernels.gated_shift_triton import shift_backward_kernel, shift_forward_kernel
 from pdflow.kernels.gated_triton import gate_forward_kernel, norm_statistics_kernel
-from pdflow.kernels.launch_triton import arithmetic, multiprocessors, sum_partials
+from pdflow.kernels.gated_weights_triton import JOBS, gate_weights_kernel
+from pdflow.kernels.launch_triton import Launch, arithmetic, programs_for, sum_partials, tiling
 
 PLANES = 3
 
@@ -30,11 +28,11 @@ class GatedCouple(torch.autograd.Function):
         keep = any(ctx.needs_input_grad)
         weights = GatedWeights(*weights)
         # The weights leave room for two programs on a multiprocessor, if they are bf16.
-        tile, *launch = (64, 4, 2) if precision == "bf16" else (128, 8, 1)
+        launch = (64, 4, 2, 1) if precision == "bf16" else (128, 8, 1, 1)
         hidden, planes, tiles = gate_forward(
-            x, features, weights, keep_first, precision, keep, norm, tile, *launch
+            x, features, weights, keep_first, precision, keep, norm.training, launch
         )
-        statistics = norm_statistics(norm, tiles, _rows(x, norm.parts), tile)
+        statistics = norm_statistics(norm, tiles, _rows(x), launch[0])
         y, terms, shifts = shift_forward(
             x, hidden, statistics, weights, total, keep_first, drawn, squash, precision, keep
         )
@@ -56,35 +54,31 @@ class GatedCouple(torch.autograd.Function):
             x, y, hidden, statistics, weights, shifts, dy, dterms, keep_first, drawn, squash,
             precision,
         )  # fmt: skip
-        dfeatures, du, of_gates = gates_backward(
-            features, weights, hidden, statistics, planes, dlast, sums, dfeatures, training,
-            precision,
+        features = features.to(planes.dtype)
+        dfeatures, left, of_last = gate_backward(
+            x, features, weights, hidden, statistics, planes, dlast, sums, dx, dfeatures,
+            keep_first, training, precision,
         )  # fmt: skip
-        of_kept, of_last = kept_backward(
-            x, du, weights, hidden, statistics, dlast, sums, dx, keep_first, training, precision
-        )
+        of_network = gate_weights(features, weights, planes, *left, precision)
         dtotal = dterms if ctx.has_total else None
-        return (
-            dx, dfeatures, dtotal, None, None, None, None, None,
-            *of_kept, *of_gates, *of_last,
-        )  # fmt: skip
+        return dx, dfeatures, dtotal, None, None, None, None, None, *of_network, *of_last
 
 
 def gate_forward(
     x: Tensor, features: Tensor, weights: GatedWeights, keep_first: bool, precision: str,
-    keep: bool, norm: Norm, tile: int, warps: int, waves: int,
+    keep: bool, training: bool, launch: Launch,
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:  # fmt: skip
     """Input of the norm (B, N, H), what the backward needs, and statistics of tiles."""
-    rows = _rows(x, norm.parts)
-    count = triton.cdiv(rows, tile)
+    rows = _rows(x)
     hidden = torch.empty_like(features, dtype=_forward_type(precision))
-    planes = None
+    planes = tiles = None
     if keep:
         planes = features.new_empty(PLANES, *features.shape, dtype=_backward_type(precision))
-    tiles = x.new_empty(norm.parts, count, 2, features.shape[-1]) if norm.training else None
-    gate_forward_kernel[_grid(rows, norm.parts, tile, waves, x)](
+    if training:
+        tiles = x.new_empty(triton.cdiv(rows, launch[0]), 2, features.shape[-1])
+    gate_forward_kernel[(programs_for(rows, launch, x.device),)](
         x, features, *weights[:8], hidden, planes, tiles, rows, **_kept(weights, keep_first),
-        KEEP=keep, STATISTICS=norm.training, TILE=tile, num_warps=warps, **arithmetic(precision),
+        KEEP=keep, STATISTICS=training, **tiling(launch), **arithmetic(precision),
     )  # fmt: skip
     return hidden, planes, tiles
 
@@ -92,14 +86,13 @@ def gate_forward(
 def norm_statistics(
     norm: Norm, tiles: Tensor | None, rows: int, tile: int, columns: int = 8
 ) -> Tensor:
-    """Mean and 1 / standard deviation (parts, 2, H) for the norm; moves its running ones."""
+    """Mean and 1 / standard deviation (2, H) for the norm; moves its running ones."""
     if tiles is None:
-        running = torch.stack([norm.mean, torch.rsqrt(norm.var + norm.eps)])
-        return running.repeat(norm.parts, 1, 1)
-    parts, count, _, width = tiles.shape
-    statistics = tiles.new_empty(parts, 2, width)
+        return torch.stack([norm.mean, torch.rsqrt(norm.var + norm.eps)])
+    count, _, width = tiles.shape
+    statistics = tiles.new_empty(2, width)
     norm_statistics_kernel[(width // columns,)](
-        tiles, statistics, norm.mean, norm.var, rows, parts, count, norm.momentum, norm.eps,
+        tiles, statistics, norm.mean, norm.var, rows, count, norm.momentum, norm.eps,
         H=width, COLUMNS=columns, BLOCK=1024, TILE=tile, num_warps=8,
     )  # fmt: skip
     return statistics
@@ -111,14 +104,13 @@ def shift_forward(
     warps: int = 4,
 ) -> tuple[Tensor, Tensor, Tensor | None]:  # fmt: skip
     """y (B, N, C), terms (B, N), and shift and raw scale (2, B, N, M) for the backward."""
-    parts = len(statistics)
-    rows = _rows(x, parts)
+    rows = _rows(x)
     y, terms = torch.empty_like(x), x.new_empty(x.shape[:2])
     shifts = None
     if keep:
         shape = (2, *x.shape[:2], len(weights.last) // 2)
         shifts = x.new_empty(shape, dtype=_forward_type(precision))
-    shift_forward_kernel[(triton.cdiv(rows, tile), parts)](
+    shift_forward_kernel[(triton.cdiv(rows, tile),)](
         x, hidden, statistics, *weights[8:], total, y, terms, shifts, rows,
         **_kept(weights, keep_first), **_moved(weights, keep_first), HAS_TOTAL=total is not None,
         DRAWN=drawn, SQUASH=squash, KEEP=keep, TILE=tile, num_warps=warps, **arithmetic(precision),
@@ -129,75 +121,70 @@ def shift_forward(
 def shift_backward(
     x: Tensor, y: Tensor, hidden: Tensor, statistics: Tensor, weights: GatedWeights, shifts: Tensor,
     dy: Tensor, dterms: Tensor | None, keep_first: bool, drawn: bool, squash: bool, precision: str,
-    tile: int = 64, warps: int = 8, waves: int = 2,
+    launch: Launch = (64, 8, 2, 1),
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """dx but for the network's share, gradients of the last layer's output, and sums of parts."""
-    parts = len(statistics)
-    rows = _rows(x, parts)
-    grid = _grid(rows, parts, tile, waves, x)
+    """dx but for the network's share, gradients of the last layer's output, and sums."""
+    rows = _rows(x)
+    programs = programs_for(rows, launch, x.device)
     dx = torch.empty_like(x)
     dlast = torch.empty_like(shifts, dtype=_backward_type(precision))
-    sums = x.new_empty(grid[0], parts * (weights.last.numel() + 2 * len(weights.last)))
-    shift_backward_kernel[grid](
+    sums = x.new_empty(programs, weights.last.numel() + 2 * len(weights.last))
+    shift_backward_kernel[(programs,)](
         x, y, hidden, statistics, weights.log_scale, shifts, dy, dterms, dx, dlast, sums, rows,
         **_kept(weights, keep_first), **_moved(weights, keep_first), HAS_TERMS=dterms is not None,
-        DRAWN=drawn, SQUASH=squash, TILE=tile, num_warps=warps, **_backward_arithmetic(precision),
+        DRAWN=drawn, SQUASH=squash, **tiling(launch), **_backward_arithmetic(precision),
     )  # fmt: skip
     return dx, dlast, sum_partials(sums)
 
 
-def gates_backward(
-    features: Tensor, weights: GatedWeights, hidden: Tensor, statistics: Tensor, planes: Tensor,
-    dlast: Tensor, sums: Tensor, more: Tensor | None, training: bool, precision: str,
-    tile: int = 128, warps: int = 8, waves: int = 1,
-) -> tuple[Tensor, Tensor, list[Tensor]]:  # fmt: skip
-    """dfeatures, which begins with `more`, du, and gradients from gate to condition_bias."""
-    parts = len(statistics)
-    rows = _rows(features, parts)
-    programs, _ = _grid(rows, 2 * parts, tile, waves, features)
-    shapes = [weights.condition, weights.gate, weights.gate_bias]
-    sizes = [weight.numel() for weight in shapes]
-    partials = sums.new_empty(programs * parts, sum(sizes))
-    dfeatures, du = planes.new_empty(2, *features.shape)
-    gates_backward_kernel[(programs, parts, 2)](
-        features.to(planes.dtype), planes, weights.condition, weights.gate, weights.last,
-        weights.gamma, hidden, statistics, dlast, sums, more, dfeatures, du, partials, rows,
-        H=features.shape[-1], BATCH=training, HAS_MORE=more is not None, TILE=tile,
-        num_warps=warps, **_outputs(weights), **_backward_arithmetic(precision),
+def gate_backward(
+    x: Tensor, features: Tensor, weights: GatedWeights, hidden: Tensor, statistics: Tensor,
+    planes: Tensor, dlast: Tensor, sums: Tensor, dx: Tensor, more: Tensor | None,
+    keep_first: bool, training: bool, precision: str, launch: Launch = (64, 4, 2, 1),
+) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor], list[Tensor]]:  # fmt: skip
+    """dfeatures, which begins with `more`, and gradients from gamma to log_scale. Adds to dx.
+
+    Between them, what `gate_weights` needs: h (B, N, H), kept channels (B, N, IN), and gradients
+    of h, u, value and gate (4, B, N, H).
+    """
+    rows = _rows(x)
+    sizes = _kept(weights, keep_first)
+    dfeatures, h = planes.new_empty(2, *features.shape)
+    kept = planes.new_empty(*x.shape[:2], sizes["IN"])
+    dplanes = planes.new_empty(4, *features.shape)
+    dnorm, dlast_layer = torch.empty_like(statistics), torch.empty_like(sums)
+    gate_backward_kernel[(programs_for(rows, launch, x.device),)](
+        x, features, planes, weights.lift, weights.lift_bias, weights.inner, weights.gate,
+        weights.condition, weights.gamma, weights.beta, weights.last, hidden, statistics, dlast,
+        sums, more, dx, dfeatures, h, kept, dplanes, dnorm, dlast_layer, rows,
+        BATCH=training, HAS_MORE=more is not None, **sizes, **_outputs(weights),
+        **tiling(launch), **_backward_arithmetic(precision),
     )  # fmt: skip
-    condition, gate, bias = _split(sum_partials(partials), shapes)
-    return dfeatures, du, [gate, bias, condition, bias]
+    last = _split(dlast_layer, [weights.last, weights.last_bias, weights.log_scale])
+    return dfeatures, (h, kept, dplanes), [*dnorm, *last]
 
 
-def kept_backward(
-    x: Tensor, du: Tensor, weights: GatedWeights, hidden: Tensor, statistics: Tensor,
-    dlast: Tensor, sums: Tensor, dx: Tensor, keep_first: bool, training: bool, precision: str,
-    tile: int = 64, warps: int = 4, waves: int = 2,
-) -> tuple[list[Tensor], list[Tensor]]:  # fmt: skip
-    """Gradients from lift to inner_bias, and from gamma to log_scale. Adds to dx."""
-    parts = len(statistics)
-    rows = _rows(x, parts)
-    grid = _grid(rows, parts, tile, waves, x)
-    shapes, last = weights[:4], [weights.last, weights.last_bias, weights.log_scale]
-    partials = sums.new_empty(grid[0] * parts, sum(weight.numel() for weight in shapes))
-    dnorm, dlast_layer = torch.empty_like(statistics[0]), sums.new_empty(len(sums) // parts)
-    kept_backward_kernel[grid](
-        x, du, weights.lift, weights.lift_bias, weights.inner, weights.gamma, weights.beta,
-        weights.last, hidden, statistics, dlast, sums, dx, dnorm, dlast_layer, partials, rows,
-        BATCH=training, SUMS=partials.shape[1], TILE=tile, num_warps=warps,
-        **_kept(weights, keep_first), **_outputs(weights), **_backward_arithmetic(precision),
+def gate_weights(
+    features: Tensor, weights: GatedWeights, planes: Tensor, h: Tensor, kept: Tensor,
+    dplanes: Tensor, precision: str, launch: Launch = (64, 4, 3, 2),
+) -> list[Tensor]:  # fmt: skip
+    """Gradients from lift to condition_bias, with what `gate_backward` left."""
+    rows = _rows(features)
+    width, channels = weights.lift.shape
+    shapes = weights[:8]
+    size = sum(weight.numel() for weight in shapes)
+    sums = weights.lift.new_empty(programs_for(rows, launch, features.device, JOBS), size)
+    gate_weights_kernel[(JOBS, len(sums))](
+        features, planes, h, kept, dplanes, sums, rows, KEPT=channels, IN=kept.shape[-1], H=width,
+        SUMS=size, INPUT_PRECISION=_backward_arithmetic(precision)["INPUT_PRECISION"],
+        **tiling(launch),
     )  # fmt: skip
-    return _split(sum_partials(partials), shapes), [*dnorm, *_split(dlast_layer, last)]
+    return _split(sum_partials(sums), shapes)
 
 
-def _rows(x: Tensor, parts: int) -> int:
-    """Points of each part of a batch (B, N, C)."""
-    return x.shape[0] * x.shape[1] // parts
-
-
-def _grid(rows: int, parts: int, tile: int, waves: int, x: Tensor) -> tuple[int, int]:
-    """Programs that share the tiles of a part, and parts."""
-    return min(triton.cdiv(rows, tile), -(-waves * multiprocessors(x.device) // parts)), parts
+def _rows(x: Tensor) -> int:
+    """Points of a batch (B, N, C)."""
+    return x.shape[0] * x.shape[1]
 
 
 def _split(sums: Tensor, shapes: Sequence[Tensor]) -> list[Tensor]:

@@ -43,12 +43,9 @@ def shift_forward_kernel(
     HAS_TOTAL: tl.constexpr, DRAWN: tl.constexpr, SQUASH: tl.constexpr, KEEP: tl.constexpr,
     TILE: tl.constexpr, DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """TILE points of a part from the norm on. KEEP leaves shift and raw scale (2, M, MOVED)."""
-    part = tl.program_id(1)
+    """TILE points from the norm on. KEEP leaves shift and raw scale (2, M, MOVED)."""
     row = tl.program_id(0) * TILE + tl.arange(0, TILE)
     is_row = row < rows
-    row += part * rows
-    norm_ptr += part * 2 * H
     column = tl.arange(0, H)
     out = tl.arange(0, OUT)
     is_out = out < MOVED
@@ -96,7 +93,7 @@ def shift_forward_kernel(
     if KEEP:
         at = row[:, None] * MOVED + out[None, :]
         tl.store(shifts_ptr + at, shift, mask=is_moved)
-        lower = rows.to(tl.int64) * tl.num_programs(1) * MOVED
+        lower = rows.to(tl.int64) * MOVED
         tl.store(shifts_ptr + lower + at, raw, mask=is_moved)
 
 
@@ -107,21 +104,18 @@ def shift_backward_kernel(
     C: tl.constexpr, KEPT: tl.constexpr, KEPT_AT: tl.constexpr, MOVED: tl.constexpr,
     MOVED_AT: tl.constexpr, IN: tl.constexpr, OUT: tl.constexpr, H: tl.constexpr,
     HAS_TERMS: tl.constexpr, DRAWN: tl.constexpr, SQUASH: tl.constexpr, TILE: tl.constexpr,
-    DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
+    STAGES: tl.constexpr, DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Every num_programs-th tile: gradients of the last layer's output (2, M, MOVED), and sums.
 
-    The sums of a program and part are (2 MOVED, H) products with the normalised input of the last
-    layer, (2 MOVED,) of the gradients, and (2 MOVED,) for the log scale. dx lacks what goes through
-    the network.
+    The sums of a program are (2 MOVED, H) products with the normalised input of the last layer,
+    (2 MOVED,) of the gradients, and (2 MOVED,) for the log scale. dx lacks what goes through the
+    network.
     """
     column = tl.arange(0, H)
     out = tl.arange(0, OUT)
     is_out = out < MOVED
     channel = tl.arange(0, IN)
-    part = tl.program_id(1)
-    parts = tl.num_programs(1)
-    norm_ptr += part * 2 * H
     mean = tl.load(norm_ptr + column)[None, :]
     grow = tl.load(norm_ptr + H + column)[None, :]
     shift_speed = tl.exp(_pairs(log_scale_ptr, out, is_out, 0) * SPEED)
@@ -132,10 +126,10 @@ def shift_backward_kernel(
     raw_sum = tl.zeros((TILE, OUT), tl.float32)
     shift_log = tl.zeros((TILE, OUT), tl.float32)
     raw_log = tl.zeros((TILE, OUT), tl.float32)
-    for tile in tl.range(tl.program_id(0), tl.cdiv(rows, TILE), tl.num_programs(0), num_stages=1):
+    programs = tl.num_programs(0)
+    for tile in tl.range(tl.program_id(0), tl.cdiv(rows, TILE), programs, num_stages=STAGES):
         row = tile * TILE + tl.arange(0, TILE)
         is_row = row < rows
-        row += part * rows
         is_moved = is_row[:, None] & is_out[None, :]
         is_kept = is_row[:, None] & (channel < KEPT)[None, :]
         kept_at = row[:, None] * C + KEPT_AT + channel[None, :]
@@ -154,7 +148,7 @@ def shift_backward_kernel(
             dkept += dterms * tl.load(x_ptr + kept_at, mask=is_kept, other=0.0)
         tl.store(dx_ptr + kept_at, dkept, mask=is_kept)
         at = row[:, None] * MOVED + out[None, :]
-        lower = rows.to(tl.int64) * parts * MOVED
+        lower = rows.to(tl.int64) * MOVED
         shift = tl.load(shifts_ptr + at, mask=is_moved, other=0.0).to(tl.float32)
         raw = tl.load(shifts_ptr + lower + at, mask=is_moved, other=0.0).to(tl.float32)
         moved = tl.load(x_ptr + moved_at, mask=is_moved, other=0.0)
@@ -182,7 +176,7 @@ def shift_backward_kernel(
         )
         raw_products = tl.dot(normal, draw.to(DOT), raw_products, input_precision=INPUT_PRECISION)
     WIDTH: tl.constexpr = 2 * MOVED
-    sums = sums_ptr + (tl.program_id(0).to(tl.int64) * parts + part) * WIDTH * (H + 2)
+    sums = sums_ptr + tl.program_id(0).to(tl.int64) * WIDTH * (H + 2)
     place = 2 * out[None, :] * H + column[:, None]
     tl.store(sums + place, shift_products, mask=is_out[None, :])
     tl.store(sums + place + H, raw_products, mask=is_out[None, :])

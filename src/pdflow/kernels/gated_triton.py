@@ -2,13 +2,12 @@
 """Couplings of the augmentation on CUDA: up to the norm, and how all kernels work together.
 
 Forward. One kernel goes as far as batch normalisation and leaves the mean and the spread of each
-tile, a small one joins these, and a third one normalises and moves the channels. Parts of a batch
-that have statistics of their own go through the kernels side by side.
+tile, a small one joins these, and a third one normalises and moves the channels.
 
 Backward. The gradients of the last layer, summed over all points, hold all that normalisation needs
 to know about the whole batch; one kernel makes these sums. Another one goes down to the features
-and to u with what the forward kept, and a third one to the kept channels; both add up the gradients
-of the weights that they pass.
+and to the kept channels with what the forward kept, and a third one makes the gradients of the
+weights from what that one leaves: in one kernel, their sums would leave too few registers.
 """
 
 from __future__ import annotations
@@ -41,12 +40,11 @@ def gate_forward_kernel(
     x_ptr, features_ptr, lift_ptr, lift_bias_ptr, inner_ptr, inner_bias_ptr, gate_ptr,
     gate_bias_ptr, condition_ptr, condition_bias_ptr, hidden_ptr, planes_ptr, tiles_ptr, rows,
     C: tl.constexpr, KEPT: tl.constexpr, KEPT_AT: tl.constexpr, IN: tl.constexpr, H: tl.constexpr,
-    KEEP: tl.constexpr, STATISTICS: tl.constexpr, TILE: tl.constexpr, DOT: tl.constexpr,
-    INPUT_PRECISION: tl.constexpr,
+    KEEP: tl.constexpr, STATISTICS: tl.constexpr, TILE: tl.constexpr, STAGES: tl.constexpr,
+    DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Every num_programs-th tile up to the norm's input (M, H); weights stay in shared memory.
 
-    rows        points of a part of the batch; program_id(1) tells which part
     KEEP        leave u, value and gate (3, M, H) for the backward
     STATISTICS  leave the mean and the sum of squared deviations of each tile (tiles, 2, H)
     """
@@ -67,13 +65,11 @@ def gate_forward_kernel(
     lift = tl.load(lift_ptr + lift_at, mask=(channel < KEPT)[:, None], other=0.0).to(DOT)
     value_bias = tl.load(gate_bias_ptr + column) + tl.load(condition_bias_ptr + column)
     gate_bias = tl.load(gate_bias_ptr + H + column) + tl.load(condition_bias_ptr + H + column)
-    plane = rows.to(tl.int64) * tl.num_programs(1) * H
-    tiles = tl.cdiv(rows, TILE)
-    part = tl.program_id(1)
-    for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), num_stages=1):
+    plane = rows.to(tl.int64) * H
+    programs = tl.num_programs(0)
+    for tile in tl.range(tl.program_id(0), tl.cdiv(rows, TILE), programs, num_stages=STAGES):
         row = tile * TILE + tl.arange(0, TILE)
         inside = (row < rows)[:, None]
-        row += part * rows
         at = row[:, None] * H + column[None, :]
         # Features first: fewer numbers are held at a time.
         f = tl.load(features_ptr + at, mask=inside, other=0.0).to(tl.float32)
@@ -108,7 +104,7 @@ def gate_forward_kernel(
             count = tl.minimum(rows - tile * TILE, TILE).to(tl.float32)
             mean = tl.sum(tl.where(inside, hidden, 0.0), 0) / count
             deviation = tl.where(inside, hidden - mean[None, :], 0.0)
-            tile_ptr = tiles_ptr + (part * tiles + tile) * 2 * H
+            tile_ptr = tiles_ptr + tile * 2 * H
             tl.store(tile_ptr + column, mean)
             tl.store(tile_ptr + H + column, tl.sum(deviation * deviation, 0))
         if KEEP:
@@ -119,34 +115,31 @@ def gate_forward_kernel(
 
 @triton.jit
 def norm_statistics_kernel(
-    tiles_ptr, norm_ptr, running_mean_ptr, running_var_ptr, rows, parts, tiles, momentum, eps,
+    tiles_ptr, norm_ptr, running_mean_ptr, running_var_ptr, rows, tiles, momentum, eps,
     H: tl.constexpr, COLUMNS: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
-    """Mean and 1 / standard deviation (parts, 2, H) from those of tiles; running ones move."""
+    """Mean and 1 / standard deviation (2, H) from those of tiles; running ones move."""
     column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
+    total = tl.zeros((BLOCK, COLUMNS), tl.float32)
+    for start in range(0, tiles, BLOCK):
+        tile = start + tl.arange(0, BLOCK)[:, None]
+        count = tl.maximum(tl.minimum(rows - tile * TILE, TILE), 0).to(tl.float32)
+        at = tile * 2 * H + column[None, :]
+        total += count * tl.load(tiles_ptr + at, mask=tile < tiles, other=0.0)
+    mean = tl.sum(total, 0) / rows
+    total = tl.zeros((BLOCK, COLUMNS), tl.float32)
+    for start in range(0, tiles, BLOCK):
+        tile = start + tl.arange(0, BLOCK)[:, None]
+        count = tl.maximum(tl.minimum(rows - tile * TILE, TILE), 0).to(tl.float32)
+        at = tile * 2 * H + column[None, :]
+        off = tl.load(tiles_ptr + at, mask=tile < tiles, other=0.0) - mean[None, :]
+        total += count * off * off + tl.load(tiles_ptr + at + H, mask=tile < tiles, other=0.0)
+    sq_sum = tl.sum(total, 0)
+    tl.store(norm_ptr + column, mean)
+    tl.store(norm_ptr + H + column, 1.0 / tl.sqrt(sq_sum / rows + eps))
     running_mean = tl.load(running_mean_ptr + column)
     running_var = tl.load(running_var_ptr + column)
-    for _ in range(parts):
-        total = tl.zeros((BLOCK, COLUMNS), tl.float32)
-        for start in range(0, tiles, BLOCK):
-            tile = start + tl.arange(0, BLOCK)[:, None]
-            count = tl.maximum(tl.minimum(rows - tile * TILE, TILE), 0).to(tl.float32)
-            at = tile * 2 * H + column[None, :]
-            total += count * tl.load(tiles_ptr + at, mask=tile < tiles, other=0.0)
-        mean = tl.sum(total, 0) / rows
-        total = tl.zeros((BLOCK, COLUMNS), tl.float32)
-        for start in range(0, tiles, BLOCK):
-            tile = start + tl.arange(0, BLOCK)[:, None]
-            count = tl.maximum(tl.minimum(rows - tile * TILE, TILE), 0).to(tl.float32)
-            at = tile * 2 * H + column[None, :]
-            off = tl.load(tiles_ptr + at, mask=tile < tiles, other=0.0) - mean[None, :]
-            total += count * off * off + tl.load(tiles_ptr + at + H, mask=tile < tiles, other=0.0)
-        sq_sum = tl.sum(total, 0)
-        tl.store(norm_ptr + column, mean)
-        tl.store(norm_ptr + H + column, 1.0 / tl.sqrt(sq_sum / rows + eps))
-        running_mean += momentum * (mean - running_mean)
-        running_var += momentum * (sq_sum / (rows - 1) - running_var)
-        tiles_ptr += tiles * 2 * H
-        norm_ptr += 2 * H
+    running_mean += momentum * (mean - running_mean)
+    running_var += momentum * (sq_sum / (rows - 1) - running_var)
     tl.store(running_mean_ptr + column, running_mean)
     tl.store(running_var_ptr + column, running_var)
