@@ -92,9 +92,6 @@ class Shared:
     def store(self, value: Value) -> None:
         self.data.copy_(value.data)
 
-    def load(self, layout: object) -> Value:
-        return Value(self.data.clone())
-
     def permute(self, order: Sequence[int]) -> Shared:
         return Shared(self.data.permute(*order))
 

@@ -30,7 +30,7 @@ FORWARD_NODES = 256  # of one patch, so that the others' features stay in a mult
 NODES_PER_WARP = 16
 WARPS = NODES // NODES_PER_WARP
 REGISTERS = 168  # of a thread: three programs of the backward share a multiprocessor
-WEIGHT_PROGRAMS = 2
+WEIGHT_PROGRAMS = 3
 
 H = gl.constexpr(WIDTH)
 TILE = gl.constexpr(NODES)
@@ -40,7 +40,6 @@ NO_EDGE_BITS = gl.constexpr(0x437E)  # of NO_EDGE, 254, in bf16
 _threads_meet = gl.barrier if hasattr(gl, "barrier") else gl.thread_barrier
 
 SHARED = gl.constexpr(gl.NVMMASharedLayout(128, 16, 2))
-EXCHANGE = gl.constexpr(gl.SwizzledSharedLayout(8, 1, 8, [1, 0]))
 
 
 @gluon.constexpr_function
@@ -84,8 +83,7 @@ def _exchange_orders(x):
 @gluon.jit
 def _left(x):
     """What lies in rows as the left side of a product."""
-    layout: gl.constexpr = gl.DotOperandLayout(0, _products(x.shape[0]), 2)
-    return gl.convert_layout(_exchange_orders(x), layout)
+    return gl.convert_layout(_exchange_orders(x), gl.DotOperandLayout(0, _products(x.shape[0]), 2))
 
 
 @gluon.jit
@@ -252,63 +250,59 @@ def edge_backward_weights_kernel(
 ):  # fmt: skip
     """Gradients of weights and bias, summed over every num_programs-th tile of one group.
 
-    Products sum over nodes here, so it is nodes that are mixed. Two steps are taken at once.
+    Products sum over nodes here: both sides come from shared memory. Two steps are taken at once.
     """
-    ROWS: gl.constexpr = _rows(TILE)
     LINES: gl.constexpr = _lines(TILE)
     PRODUCT: gl.constexpr = _products(H)
     hidden_one = gl.allocate_shared_memory(gl.bfloat16, [TILE, H], SHARED)
     hidden_two = gl.allocate_shared_memory(gl.bfloat16, [TILE, H], SHARED)
-    exchange = gl.allocate_shared_memory(gl.bfloat16, [TILE, H], EXCHANGE)
+    dproduct_one = gl.allocate_shared_memory(gl.bfloat16, [TILE, H], SHARED)
+    dproduct_two = gl.allocate_shared_memory(gl.bfloat16, [TILE, H], SHARED)
     group = gl.program_id(1)
     tiles = gl.cdiv(points, TILE)
     row = gl.arange(0, TILE, gl.SliceLayout(1, LINES))
-    mixed_row = _mixed(row)
     column = gl.arange(0, H, gl.SliceLayout(0, LINES))
-    node = gl.arange(0, TILE, gl.SliceLayout(0, ROWS))
     dweight = gl.zeros([H, H], gl.float32, PRODUCT)
     dbias = gl.zeros([H], gl.float32, gl.SliceLayout(0, LINES))
     for tile in range(gl.program_id(0), patches * tiles, gl.num_programs(0)):
         base = (group * patches + tile // tiles).to(gl.int64) * points * H
-        first = (tile % tiles) * TILE
-        inside = (first + row < points)[:, None]
-        here = base + ((first + row[:, None]) * H + column[None, :])
+        node = (tile % tiles) * TILE + row
+        inside = (node < points)[:, None]
+        here = base + (node[:, None] * H + column[None, :])
+        centre = gl.load(centre_ptr + here, mask=inside, other=0.0)
         choice = gl.load(choice_ptr + here, mask=inside, other=CLOSED)
         dout = gl.load(dout_ptr + here, mask=inside, other=0.0)
         dbias += gl.sum(gl.where(choice != CLOSED, dout.to(gl.float32), 0.0), 0)
-        exchange.store(_as_bf16(choice))
-        choice = exchange.permute([1, 0]).load(ROWS)
-        exchange.store(dout)
-        dout = exchange.permute([1, 0]).load(ROWS)
-        inside = (first + mixed_row < points)[:, None]
-        here = base + ((first + mixed_row[:, None]) * H + column[None, :])
-        centre = gl.load(centre_ptr + here, mask=inside, other=0.0)
+        choice = _as_bf16(choice)
         at = (group * patches * tiles + tile).to(gl.int64)
-        edges = list_ptr + at * K * TILE
-        neighbours = neighbour_ptr + base
-        next_one = gl.load(edges + mixed_row) >> 16
-        next_two = gl.load(edges + TILE + mixed_row) >> 16
+        edges = list_ptr + at * K * TILE + row
+        neighbours = (neighbour_ptr + base) + column[None, :]
+        edge_one = gl.load(edges)
+        edge_two = gl.load(edges + TILE)
         for step in range(0, gl.load(lengths_ptr + at), 2):
-            rows_one = gl.load(neighbours + (next_one[:, None] * H + column[None, :]))
-            rows_two = gl.load(neighbours + (next_two[:, None] * H + column[None, :]))
-            now = edges + step * TILE
-            one = _where_chosen(choice, gl.load(now + node)[None, :], dout)
-            two = _where_chosen(choice, gl.load(now + TILE + node)[None, :], dout)
-            later = edges + gl.minimum(step + 2, K - 2) * TILE + mixed_row
-            next_one = gl.load(later) >> 16
-            next_two = gl.load(later + TILE) >> 16
+            rows_one = gl.load(neighbours + ((edge_one >> 16) * H)[:, None])
+            rows_two = gl.load(neighbours + ((edge_two >> 16) * H)[:, None])
+            dproduct_one.store(_where_chosen(choice, edge_one[:, None], dout))
+            dproduct_two.store(_where_chosen(choice, edge_two[:, None], dout))
+            next_edges = edges + gl.minimum(step + 2, K - 2) * TILE
+            edge_one = gl.load(next_edges)
+            edge_two = gl.load(next_edges + TILE)
             hidden_one.store(_hidden(centre, rows_one))
             hidden_two.store(_hidden(centre, rows_two))
             hopper.fence_async_shared()
-            token = hopper.warpgroup_mma(_left(one), hidden_one, dweight, is_async=True)
-            token = hopper.warpgroup_mma(_left(two), hidden_two, token, is_async=True)
-            dweight = hopper.warpgroup_mma_wait(0, [token])
-    output = gl.arange(0, H, gl.SliceLayout(1, PRODUCT))[:, None]
-    channel = gl.arange(0, H, gl.SliceLayout(0, PRODUCT))[None, :]
+            sums = hopper.warpgroup_mma(
+                hidden_one.permute([1, 0]), dproduct_one, dweight, is_async=True
+            )
+            sums = hopper.warpgroup_mma(
+                hidden_two.permute([1, 0]), dproduct_two, sums, is_async=True
+            )
+            dweight = hopper.warpgroup_mma_wait(0, [sums])
+    channel = gl.arange(0, H, gl.SliceLayout(1, PRODUCT))[:, None]
+    output = gl.arange(0, H, gl.SliceLayout(0, PRODUCT))[None, :]
     groups = gl.num_programs(1)
-    sums = sums_ptr + gl.program_id(0).to(gl.int64) * groups * (H + 1) * H
-    gl.store(sums + group * H * H + channel * H + output, dweight)
-    gl.store(sums + groups * H * H + group * H + column, dbias)
+    sums_ptr += gl.program_id(0).to(gl.int64) * groups * (H + 1) * H
+    gl.store(sums_ptr + group * H * H + channel * H + output, dweight)
+    gl.store(sums_ptr + groups * H * H + group * H + column, dbias)
 
 
 def forward(
@@ -342,26 +336,21 @@ def backward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """`edge_triton.backward` for bf16 features; the gradient of neighbour is bf16, too."""
     groups, batch, points, width = centre.shape
+    tiles = triton.cdiv(points, NODES)
     edges, lengths = list_edges(neighbours, active, NODES)
     steps = edges.shape[-2]
     dcentre = torch.empty_like(centre)
     dneighbour = torch.zeros_like(neighbour)
-    edge_backward_features_kernel[triton.cdiv(points, NODES), batch, groups](
+    edge_backward_features_kernel[tiles, batch, groups](
         centre, neighbour, weight, choice, dout, edges, lengths, dcentre, dneighbour,
         points, K=steps, TILE=NODES, num_warps=WARPS, maxnreg=REGISTERS,
     )  # fmt: skip
-    programs = _programs(centre, WEIGHT_PROGRAMS)
+    programs = max(1, WEIGHT_PROGRAMS * multiprocessors(centre.device) // groups)
+    programs = min(batch * tiles, programs)
     sums = weight.new_empty((programs, groups * (width + 1) * width), dtype=torch.float32)
     edge_backward_weights_kernel[programs, groups](
         centre, neighbour, choice, dout, edges, lengths, sums,
-        batch, points, K=steps, TILE=NODES, num_warps=WARPS,
+        batch, points, K=steps, TILE=NODES, num_warps=WARPS, maxnreg=REGISTERS,
     )  # fmt: skip
     dweight, dbias = sum_partials(sums).split([weight.numel(), groups * width])
     return dcentre, dneighbour, dweight.view_as(weight), dbias.view(groups, width)
-
-
-def _programs(centre: Tensor, per_multiprocessor: int) -> int:
-    """Programs that share the tiles of a group."""
-    groups, batch, points, _ = centre.shape
-    tiles = batch * -(-points // NODES)
-    return min(tiles, max(1, per_multiprocessor * multiprocessors(centre.device) // groups))
