@@ -42,6 +42,12 @@ class Batch:
         overlap = vars(self.overlap) if self.overlap else {}
         return named | {f"overlap.{name}": tensor for name, tensor in overlap.items()}
 
+    def followed_by(self, other: Batch) -> Batch:
+        """This batch and another one, both without patches that overlap."""
+        mine, theirs = self.tensors().values(), other.tensors().values()
+        noisy, clean, sigma = (torch.cat(pair) for pair in zip(mine, theirs, strict=True))
+        return Batch(noisy, clean, sigma)
+
     def to(self, device: str) -> Batch:
         """The batch on a device."""
         overlap = self.overlap and self.overlap.to(device)
@@ -118,30 +124,61 @@ class PatchPool:
         rotation = random_rotations(batch, device, generator) * scale[:, None, None]
         if deform:
             shear = torch.randn(batch, 3, 3, generator=generator, device=device)
-            rotation = rotation + deform * _product(rotation, shear)
-        clean = _product(self.surroundings[picks], rotation)
+            rotation = rotation + deform * product(rotation, shear)
+        clean = product(self.surroundings[picks], rotation)
         if bend:
             clean = _bent(clean, bend, generator)
         level = _uniform(levels, batch, device, generator)
         offsets, spread = draw_noise(kinds, (batch, clean.shape[1]), device, generator)
         noisy, sigma = clean + level[:, None, None] * offsets, level * spread
         sought = noisy if cut == "noisy" else clean
+        patch = Nearest.to_first(sought, self.patch_points)
+        second = cut_overlap(noisy, sought, patch.rows, radius, centred) if overlap else None
+        return patch.cut(noisy, clean, sigma, radius, centred, second)
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """Which rows (B, N) of surroundings make a patch, its seed (B, 1, 3) and its radius (B,)."""
+
+    rows: Tensor
+    seed: Tensor
+    radius: Tensor
+
+    @staticmethod
+    def to_first(sought: Tensor, patch_points: int) -> Nearest:
+        """The points of `sought` (B, M, 3) nearest to its first one."""
         seed = sought[:, :1]
         sq_distances = (sought - seed).square().sum(-1)
-        nearest, rows = sq_distances.topk(self.patch_points, largest=False)
-        second = cut_overlap(noisy, sought, rows, radius, centred) if overlap else None
-        rows = rows[..., None].expand(-1, -1, 3)
+        nearest, rows = sq_distances.topk(patch_points, largest=False)
+        return Nearest(rows, seed, nearest[:, -1].sqrt())
+
+    def cut(
+        self,
+        noisy: Tensor,
+        clean: Tensor,
+        sigma: Tensor,
+        radius: float | None,
+        centred: bool,
+        overlap: Overlap | None = None,
+    ) -> Batch:
+        """The patch of `noisy` and `clean` (B, M, 3), in the network's frame.
+
+        sigma            (B,) noise
+        radius, centred  as in `PatchPool.sample`
+        """
+        rows = self.rows[..., None].expand(-1, -1, 3)
         noisy, clean = noisy.gather(1, rows), clean.gather(1, rows)
         if centred:
-            noisy, clean = noisy - seed, clean - seed
+            noisy, clean = noisy - self.seed, clean - self.seed
         if radius is not None:
-            scale = radius / nearest[:, -1].sqrt()
+            scale = radius / self.radius
             noisy, clean = noisy * scale[:, None, None], clean * scale[:, None, None]
             sigma = sigma * scale
-        return Batch(noisy, clean, sigma, second)
+        return Batch(noisy, clean, sigma, overlap)
 
 
-def _product(rows: Tensor, matrices: Tensor) -> Tensor:
+def product(rows: Tensor, matrices: Tensor) -> Tensor:
     """rows (B, N, C) times matrices (B, C, 3), in float32 whatever products are rounded to."""
     return (rows[..., None] * matrices[:, None]).sum(-2)
 
@@ -153,7 +190,7 @@ def _bent(clean: Tensor, size: float, generator: torch.Generator | None) -> Tens
     x, y, z = (offsets / radius).unbind(-1)
     squares = torch.stack([x * x, y * y, z * z, x * y, y * z, z * x], -1)
     forms = torch.randn(len(clean), 6, 3, generator=generator, device=clean.device)
-    return clean + size * radius * _product(squares, forms)
+    return clean + size * radius * product(squares, forms)
 
 
 def _uniform(

@@ -38,7 +38,9 @@ class DataConfig:
     seeds        surroundings cut from every cloud
     resolutions  points that meshes are sampled with: a cloud each
     holdout      shapes that are left out of training, for validation
-    iterate      share of a batch that is the network's own output: what a second pass sees
+    iterate      share of a batch that is what a second pass sees: the network's own output
+    passed       where that comes from: 0 makes it of patches, in every step; a number of noisy
+                 copies of every cloud go through the weights that the run starts from, once
     """
 
     levels: tuple[float, float] = (0.005, 0.03)
@@ -52,6 +54,7 @@ class DataConfig:
     resolutions: tuple[int, ...] = (10_000, 30_000, 50_000)
     holdout: tuple[str, ...] = ()
     iterate: float = 0.0
+    passed: int = 0
 
     def __post_init__(self) -> None:
         for kind in self.noise:
@@ -61,6 +64,8 @@ class DataConfig:
             raise PdflowError("Data need a noise, a resolution and seeds of 1 or more.")
         if not 0 <= self.iterate <= 1:
             raise PdflowError(f"iterate is {self.iterate}: give a share from 0 to 1.")
+        if self.passed < 0:
+            raise PdflowError(f"passed is {self.passed}: give a number of copies, or 0.")
 
 
 @dataclass(frozen=True)

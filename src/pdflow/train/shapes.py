@@ -45,10 +45,13 @@ class Shapes:
         """The number of clouds."""
         return sum(len(clouds) for clouds in self.clouds.values())
 
+    def in_order(self) -> list[NDArray[np.float64]]:
+        """All clouds (M, 3), by the names of their shapes."""
+        return [cloud for name in sorted(self.clouds) for cloud in self.clouds[name]]
+
     def pool(self, seeds: int, patch_points: int, generator: torch.Generator) -> PatchPool:
         """Surroundings of `seeds` points of every cloud, on the generator's device."""
-        clouds = [cloud for name in sorted(self.clouds) for cloud in self.clouds[name]]
-        return PatchPool.cut(clouds, seeds, patch_points, generator)
+        return PatchPool.cut(self.in_order(), seeds, patch_points, generator)
 
 
 class ReadyPatches:
