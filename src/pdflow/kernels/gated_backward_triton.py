@@ -23,7 +23,7 @@ def _turned(weight, H: tl.constexpr, DOT: tl.constexpr):
 def _back(x, plus, minus):
     """Gradient of x, given those of elu(x) and elu(-x)."""
     slope = tl.exp(-tl.abs(x))
-    return tl.where(x > 0, plus, plus * slope) - tl.where(x < 0, minus, minus * slope)
+    return tl.where(x > 0, plus - slope * minus, slope * plus - minus)
 
 
 @triton.jit
