@@ -203,7 +203,7 @@ class Denoiser:
             split = parts if done == 0 else 1
             scale = 1 / (split * passes)
             told = Told(before, told_share(self.model.config, done, passes))
-            points = self.one_pass(points, told, most, split, scaled(advance, scale))
+            points = self._one_pass(points, told, most, split, scaled(advance, scale))
             done += 1
             after = estimate_noise(points)
             if self.iterations == "auto" and after.sigma <= GONE * before.sigma:
@@ -214,13 +214,12 @@ class Denoiser:
             points = points[farthest_point_sampling(points, count)]
         return Passes(points, before, after, done, parts)
 
-    def one_pass(
+    def _one_pass(
         self, points: Points, told: Told, count: int, parts: int, advance: Progress
     ) -> Points:
-        """All parts of a cloud (M, 3) through the network once; `count` points where resampled.
+        """All parts of a cloud through the network once; `count` points where resampled.
 
-        told     what networks that are told the noise hear
-        advance  is called with the share done since last time, of each part
+        told  what networks that are told the noise hear
         """
         if parts == 1:
             return self._denoise_part(points, told, count, advance)

@@ -42,12 +42,6 @@ class Batch:
         overlap = vars(self.overlap) if self.overlap else {}
         return named | {f"overlap.{name}": tensor for name, tensor in overlap.items()}
 
-    def followed_by(self, other: Batch) -> Batch:
-        """This batch and another one, both without patches that overlap."""
-        mine, theirs = self.tensors().values(), other.tensors().values()
-        noisy, clean, sigma = (torch.cat(pair) for pair in zip(mine, theirs, strict=True))
-        return Batch(noisy, clean, sigma)
-
     def to(self, device: str) -> Batch:
         """The batch on a device."""
         overlap = self.overlap and self.overlap.to(device)
@@ -101,6 +95,7 @@ class PatchPool:
         kinds: Sequence[str] = ("gaussian",),
         deform: float = 0.0,
         bend: float = 0.0,
+        crease: float = 0.0,
         cut: str = "noisy",
         overlap: bool = False,
     ) -> Batch:
@@ -114,6 +109,7 @@ class PatchPool:
         deform   size of a random linear map that stretches and shears patches before the noise
         bend     size of a random quadratic map that bends patches around their seed, which moves
                  the rim of the surroundings by about this share of their radius
+        crease   largest angle, in radians, by which half of the patches are folded along a line
         cut      whether the points nearest to the seed are sought in the "noisy" surroundings,
                  as when denoising, or in the "clean" ones, as the authors did
         overlap  whether to cut a second patch from the same surroundings, around another centre
@@ -124,61 +120,32 @@ class PatchPool:
         rotation = random_rotations(batch, device, generator) * scale[:, None, None]
         if deform:
             shear = torch.randn(batch, 3, 3, generator=generator, device=device)
-            rotation = rotation + deform * product(rotation, shear)
-        clean = product(self.surroundings[picks], rotation)
+            rotation = rotation + deform * _product(rotation, shear)
+        clean = _product(self.surroundings[picks], rotation)
         if bend:
             clean = _bent(clean, bend, generator)
+        if crease:
+            clean = _creased(clean, crease, generator)
         level = _uniform(levels, batch, device, generator)
         offsets, spread = draw_noise(kinds, (batch, clean.shape[1]), device, generator)
         noisy, sigma = clean + level[:, None, None] * offsets, level * spread
         sought = noisy if cut == "noisy" else clean
-        patch = Nearest.to_first(sought, self.patch_points)
-        second = cut_overlap(noisy, sought, patch.rows, radius, centred) if overlap else None
-        return patch.cut(noisy, clean, sigma, radius, centred, second)
-
-
-@dataclass(frozen=True)
-class Nearest:
-    """Which rows (B, N) of surroundings make a patch, its seed (B, 1, 3) and its radius (B,)."""
-
-    rows: Tensor
-    seed: Tensor
-    radius: Tensor
-
-    @staticmethod
-    def to_first(sought: Tensor, patch_points: int) -> Nearest:
-        """The points of `sought` (B, M, 3) nearest to its first one."""
         seed = sought[:, :1]
         sq_distances = (sought - seed).square().sum(-1)
-        nearest, rows = sq_distances.topk(patch_points, largest=False)
-        return Nearest(rows, seed, nearest[:, -1].sqrt())
-
-    def cut(
-        self,
-        noisy: Tensor,
-        clean: Tensor,
-        sigma: Tensor,
-        radius: float | None,
-        centred: bool,
-        overlap: Overlap | None = None,
-    ) -> Batch:
-        """The patch of `noisy` and `clean` (B, M, 3), in the network's frame.
-
-        sigma            (B,) noise
-        radius, centred  as in `PatchPool.sample`
-        """
-        rows = self.rows[..., None].expand(-1, -1, 3)
+        nearest, rows = sq_distances.topk(self.patch_points, largest=False)
+        second = cut_overlap(noisy, sought, rows, radius, centred) if overlap else None
+        rows = rows[..., None].expand(-1, -1, 3)
         noisy, clean = noisy.gather(1, rows), clean.gather(1, rows)
         if centred:
-            noisy, clean = noisy - self.seed, clean - self.seed
+            noisy, clean = noisy - seed, clean - seed
         if radius is not None:
-            scale = radius / self.radius
+            scale = radius / nearest[:, -1].sqrt()
             noisy, clean = noisy * scale[:, None, None], clean * scale[:, None, None]
             sigma = sigma * scale
-        return Batch(noisy, clean, sigma, overlap)
+        return Batch(noisy, clean, sigma, second)
 
 
-def product(rows: Tensor, matrices: Tensor) -> Tensor:
+def _product(rows: Tensor, matrices: Tensor) -> Tensor:
     """rows (B, N, C) times matrices (B, C, 3), in float32 whatever products are rounded to."""
     return (rows[..., None] * matrices[:, None]).sum(-2)
 
@@ -190,7 +157,34 @@ def _bent(clean: Tensor, size: float, generator: torch.Generator | None) -> Tens
     x, y, z = (offsets / radius).unbind(-1)
     squares = torch.stack([x * x, y * y, z * z, x * y, y * z, z * x], -1)
     forms = torch.randn(len(clean), 6, 3, generator=generator, device=clean.device)
-    return clean + size * radius * product(squares, forms)
+    return clean + size * radius * _product(squares, forms)
+
+
+def _creased(clean: Tensor, largest: float, generator: torch.Generator | None) -> Tensor:
+    """clean (B, N, 3), every second patch folded along a line across its surface.
+
+    Rows are sorted by their distance to the first: some of the first ones tell where the surface
+    runs. The line crosses the patch up to half its radius away from the seed.
+    """
+    batch, device = len(clean), clean.device
+    seed, near = clean[:, 0], 16 + torch.randint(64, (2, batch), generator=generator, device=device)
+    rows = torch.arange(batch, device=device)
+    across, other = (clean[rows, near_row] - seed for near_row in near)
+    across = normalize(across, dim=1)
+    normal = normalize(torch.linalg.cross(across, other), dim=1)
+    radius = (clean[:, clean.shape[1] // 2] - seed).norm(dim=1)
+    shift = _uniform((-0.5, 0.5), batch, device, generator) * radius
+    offsets = clean - (seed + shift[:, None] * across)[:, None]
+    angle = _uniform((-largest, largest), batch, device, generator)
+    angle = angle * torch.randint(2, (batch,), generator=generator, device=device)
+    sine, cosine = angle.sin()[:, None], angle.cos()[:, None]
+    ahead = (offsets * across[:, None]).sum(-1)
+    height = (offsets * normal[:, None]).sum(-1)
+    # A rotation in the plane of `across` and the normal, about the line.
+    along = ahead * (cosine - 1) - height * sine
+    up = ahead * sine + height * (cosine - 1)
+    move = along[..., None] * across[:, None] + up[..., None] * normal[:, None]
+    return clean + torch.where((ahead > 0)[..., None], move, 0.0)
 
 
 def _uniform(

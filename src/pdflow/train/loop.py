@@ -19,7 +19,6 @@ from pdflow.train.capture import Clock, captured
 from pdflow.train.data import Batch, PatchPool
 from pdflow.train.distributed import DividedPDFlow, Workers
 from pdflow.train.initial import start_from
-from pdflow.train.passed import PassedPool
 from pdflow.train.precision import matmul_precision
 from pdflow.train.recipe import Recipe
 from pdflow.train.schedule import Schedule
@@ -43,8 +42,6 @@ class Trainer:
     validation  patches of held-out shapes; without them nothing is validated
     init        weights to start from: a file or a shipped name
     workers     the processes that share the work, where there are several
-    passed      what the share `iterate` of a batch is taken from; without it, that share goes
-                through the network in every step
     """
 
     def __init__(
@@ -56,10 +53,8 @@ class Trainer:
         validation: Validation | None = None,
         init: str | Path | None = None,
         workers: Workers | None = None,
-        passed: PassedPool | None = None,
     ) -> None:
         self.recipe, self.pool, self.device = recipe, pool, torch.device(device)
-        self.passed, self.again = passed, int(recipe.data.iterate * recipe.optim.batch)
         self.validation, self.workers = validation, workers or Workers()
         torch.manual_seed(recipe.optim.seed)
         divided = self.workers.count > 1
@@ -196,36 +191,32 @@ class Trainer:
     def _draw(self) -> Batch:
         data, model = self.recipe.data, self.recipe.model
         low, high = model.patch_radius
-        radius = low if low == high else None
-        before = None
-        if self.passed and self.again:
-            before = self.passed.sample(self.again, radius, model.centred)
-        drawn = self.pool.sample(
-            self.recipe.optim.batch - (len(before.noisy) if before else 0),
+        return self.pool.sample(
+            self.recipe.optim.batch,
             data.levels,
             data.scales,
             kinds=data.noise,
             deform=data.deform,
             bend=data.bend,
+            crease=data.crease,
             cut=data.cut,
             overlap=self.recipe.loss.consistency > 0,
-            radius=radius,
+            radius=low if low == high else None,
             centred=model.centred,
         )
-        return before.followed_by(drawn) if before else drawn
 
     def _loss(self, batch: Batch) -> Tensor:
         """The loss and its parts, in the order of TERMS."""
         noisy, overlap, told = batch.noisy, batch.overlap, self._told(batch.sigma)
-        again = self.workers.own_rows(self.again)
-        if again and self.passed is None:
+        again = self.workers.own_rows(int(self.recipe.data.iterate * self.recipe.optim.batch))
+        if again:
             with torch.no_grad():
                 passed = self.model.denoise_patches(noisy[:again], sigma=told[:again])
             # Neighbours are sought among these points: they must be finite, whatever was made.
             passed = torch.where(torch.isfinite(passed), passed, noisy[:again])
             noisy = torch.cat([passed, noisy[again:]])
+            told = torch.cat([LEFT_BY_A_PASS * told[:again], told[again:]])
             overlap = overlap and overlap.from_patch(again)
-        told = torch.cat([LEFT_BY_A_PASS * told[:again], told[again:]])
         loss = joint_loss(
             self.model,
             noisy,

@@ -32,15 +32,14 @@ class DataConfig:
     scales       smallest and largest random scale
     deform       size of a random linear map that stretches and shears patches; 0 makes none
     bend         size of a random quadratic map that bends them; 0 makes none
+    crease       largest angle in radians by which half of them are folded; 0 folds none
     told_spread  standard deviation of the log of the noise that a network is told, around the
                  true one, so that it can live with an estimate
     cut          from what patches are cut: "noisy" clouds, or "clean" ones as the authors did
     seeds        surroundings cut from every cloud
     resolutions  points that meshes are sampled with: a cloud each
     holdout      shapes that are left out of training, for validation
-    iterate      share of a batch that is what a second pass sees: the network's own output
-    passed       where that comes from: 0 makes it of patches, in every step; a number of noisy
-                 copies of every cloud go through the weights that the run starts from, once
+    iterate      share of a batch that is the network's own output: what a second pass sees
     """
 
     levels: tuple[float, float] = (0.005, 0.03)
@@ -48,13 +47,13 @@ class DataConfig:
     scales: tuple[float, float] = (0.8, 1.2)
     deform: float = 0.0
     bend: float = 0.0
+    crease: float = 0.0
     told_spread: float = 0.0
     cut: str = "noisy"
     seeds: int = 1024
     resolutions: tuple[int, ...] = (10_000, 30_000, 50_000)
     holdout: tuple[str, ...] = ()
     iterate: float = 0.0
-    passed: int = 0
 
     def __post_init__(self) -> None:
         for kind in self.noise:
@@ -64,8 +63,6 @@ class DataConfig:
             raise PdflowError("Data need a noise, a resolution and seeds of 1 or more.")
         if not 0 <= self.iterate <= 1:
             raise PdflowError(f"iterate is {self.iterate}: give a share from 0 to 1.")
-        if self.passed < 0:
-            raise PdflowError(f"passed is {self.passed}: give a number of copies, or 0.")
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,11 @@ from pdflow.train.checkpoint import resume, save_checkpoint
 from pdflow.train.distributed import Workers
 from pdflow.train.log import RunLog
 from pdflow.train.loop import Trainer
-from pdflow.train.passed import PassedPool
 from pdflow.train.provenance import provenance
 from pdflow.train.recipe import Recipe
-from pdflow.train.shapes import ReadyPatches, Source
+from pdflow.train.shapes import Source
 from pdflow.train.validation import Validation
-from pdflow.weights import load_model, save_model
+from pdflow.weights import save_model
 
 CHECKPOINT, WEIGHTS, PICTURE = "checkpoint.safetensors", "model.safetensors", "patch.png"
 
@@ -60,10 +59,7 @@ def train(
     generator = torch.Generator(device).manual_seed(recipe.optim.seed)
     pool = kept.pool(recipe.data.seeds, recipe.model.patch_points, generator)
     validation = Validation(held, recipe, device) if len(held) else None
-    passed = _first_passes(recipe, kept, device, init, say) if recipe.data.passed else None
-    trainer = Trainer(
-        recipe, pool, device, validation=validation, init=init, workers=workers, passed=passed
-    )
+    trainer = Trainer(recipe, pool, device, validation=validation, init=init, workers=workers)
     if (folder / CHECKPOINT).exists():
         resume(trainer, folder / CHECKPOINT)
     with _stopping_on_signals(trainer):
@@ -76,29 +72,6 @@ def train(
             trainer.fit(minutes, anneal=anneal)
     workers.leave()
     return trainer
-
-
-def _first_passes(
-    recipe: Recipe, shapes: Source, device: str, init: str | Path | None, say: Say
-) -> PassedPool:
-    """Clouds that went through the weights that a run starts from."""
-    if init is None or isinstance(shapes, ReadyPatches) or recipe.loss.consistency:
-        raise PdflowError(
-            "[data] passed needs weights to start from (--init) and whole clouds, and does not go "
-            "together with [loss] consistency: leave one of them out."
-        )
-    from pdflow.train.first_pass import pass_once  # needs what denoising needs, training does not
-
-    data, clouds = recipe.data, shapes.in_order()
-    say(f"{data.passed * len(clouds)} clouds go through {init} once")
-    return pass_once(
-        load_model(init, device),
-        clouds,
-        data.passed,
-        max(1, data.seeds // data.passed),
-        data.levels,
-        recipe.optim.seed,
-    )
 
 
 def _use_device(device: str) -> None:

@@ -1,0 +1,63 @@
+"""What share of the noise to tell a network: CD of held-out shapes, for several shares and models.
+
+    python benchmarks/try_told.py DATA --points 10000 --levels 0.02 0.03 \
+        --models pdflow other.safetensors --shares 0.8 0.55/0.3 1/0.3
+
+DATA is ScoreDenoise's folder. "0.55/0.3" are two passes that are told 0.55 and 0.3 of the noise
+estimated at first. `told_noise` of `pdflow` was chosen by this, and `pass_noise` can be: one share
+makes one pass.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from pdflow.bench.machine import commit
+from pdflow.cloud import PointCloud
+from pdflow.metrics import sq_chamfer
+from pdflow.pipeline import Denoiser
+from pdflow.train.folders import read_source
+from pdflow.train.recipe import load_recipe
+from pdflow.weights import load_model
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--points", type=int, default=10_000)
+    parser.add_argument("--levels", type=float, nargs="+", default=[0.01, 0.02, 0.03])
+    parser.add_argument("--models", nargs="+", default=["pdflow"])
+    parser.add_argument("--shares", nargs="+", default=["0.8", "0.55/0.3"])
+    parser.add_argument("--mode", default="points")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    holdout = load_recipe("pdflow").data.holdout
+    shapes = read_source(options.data, (), Path("cache")).split(holdout)[1]
+    clouds = [cloud for cloud in shapes.in_order() if len(cloud) == options.points]
+    print(
+        f"commit {commit()}, seed {options.seed}, {options.mode}, {options.points} points, "
+        f"{len(clouds)} held-out shapes: CD e-4"
+    )
+    for level in options.levels:
+        for name in options.models:
+            model = load_model(name)
+            for text in options.shares:
+                shares = [float(share) for share in text.split("/")]
+                told = (shares[0], shares[0], shares[-1])
+                model.config = replace(model.config, told_noise=told)
+                denoiser = Denoiser(model, mode=options.mode, iterations=len(shares))
+                rng = np.random.default_rng(options.seed)
+                distances = []
+                for clean in clouds:
+                    noisy = PointCloud(clean + level * rng.normal(size=clean.shape))
+                    distances.append(sq_chamfer(denoiser(noisy).cloud.points, clean))
+                mean = 1e4 * np.mean(distances)
+                print(f"{level:g}  {Path(name).stem:24s} {text:14s} {mean:.4f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
