@@ -93,22 +93,3 @@ def test_overlapping_patches_leave_the_first_ones_as_they_were(pool: PatchPool) 
     assert part.overlap is not None
     assert two.overlap is not None
     assert torch.equal(part.overlap.rows, two.overlap.rows[1:])
-
-
-def test_a_crease_folds_half_of_the_patches_and_stretches_none() -> None:
-    flat = torch.rand(512, 3, generator=torch.Generator().manual_seed(1)) - 0.5
-    flat[:, 2] = 0
-    flat = flat[flat.norm(dim=1).argsort()]
-    pool = PatchPool(flat.expand(64, -1, -1), 512)
-    clean = pool.sample(
-        64, (0.0, 0.0), generator=torch.Generator().manual_seed(0), crease=1.0
-    ).clean
-    spread = torch.linalg.svdvals(clean - clean.mean(1, keepdim=True))[:, 2]
-    is_flat = spread < 1e-4
-    assert 16 < is_flat.sum() < 48
-    assert spread[~is_flat].median() > 0.3
-
-    def nearest(points: torch.Tensor) -> torch.Tensor:
-        return torch.cdist(points, points).topk(2, largest=False).values[..., 1].median(-1).values
-
-    assert nearest(clean) == pytest.approx(nearest(flat).expand(64), rel=0.05)

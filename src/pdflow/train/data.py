@@ -95,7 +95,6 @@ class PatchPool:
         kinds: Sequence[str] = ("gaussian",),
         deform: float = 0.0,
         bend: float = 0.0,
-        crease: float = 0.0,
         cut: str = "noisy",
         overlap: bool = False,
     ) -> Batch:
@@ -109,7 +108,6 @@ class PatchPool:
         deform   size of a random linear map that stretches and shears patches before the noise
         bend     size of a random quadratic map that bends patches around their seed, which moves
                  the rim of the surroundings by about this share of their radius
-        crease   largest angle, in radians, by which half of the patches are folded along a line
         cut      whether the points nearest to the seed are sought in the "noisy" surroundings,
                  as when denoising, or in the "clean" ones, as the authors did
         overlap  whether to cut a second patch from the same surroundings, around another centre
@@ -124,8 +122,6 @@ class PatchPool:
         clean = _product(self.surroundings[picks], rotation)
         if bend:
             clean = _bent(clean, bend, generator)
-        if crease:
-            clean = _creased(clean, crease, generator)
         level = _uniform(levels, batch, device, generator)
         offsets, spread = draw_noise(kinds, (batch, clean.shape[1]), device, generator)
         noisy, sigma = clean + level[:, None, None] * offsets, level * spread
@@ -158,33 +154,6 @@ def _bent(clean: Tensor, size: float, generator: torch.Generator | None) -> Tens
     squares = torch.stack([x * x, y * y, z * z, x * y, y * z, z * x], -1)
     forms = torch.randn(len(clean), 6, 3, generator=generator, device=clean.device)
     return clean + size * radius * _product(squares, forms)
-
-
-def _creased(clean: Tensor, largest: float, generator: torch.Generator | None) -> Tensor:
-    """clean (B, N, 3), every second patch folded along a line across its surface.
-
-    Rows are sorted by their distance to the first: some of the first ones tell where the surface
-    runs. The line crosses the patch up to half its radius away from the seed.
-    """
-    batch, device = len(clean), clean.device
-    seed, near = clean[:, 0], 16 + torch.randint(64, (2, batch), generator=generator, device=device)
-    rows = torch.arange(batch, device=device)
-    across, other = (clean[rows, near_row] - seed for near_row in near)
-    across = normalize(across, dim=1)
-    normal = normalize(torch.linalg.cross(across, other), dim=1)
-    radius = (clean[:, clean.shape[1] // 2] - seed).norm(dim=1)
-    shift = _uniform((-0.5, 0.5), batch, device, generator) * radius
-    offsets = clean - (seed + shift[:, None] * across)[:, None]
-    angle = _uniform((-largest, largest), batch, device, generator)
-    angle = angle * torch.randint(2, (batch,), generator=generator, device=device)
-    sine, cosine = angle.sin()[:, None], angle.cos()[:, None]
-    ahead = (offsets * across[:, None]).sum(-1)
-    height = (offsets * normal[:, None]).sum(-1)
-    # A rotation in the plane of `across` and the normal, about the line.
-    along = ahead * (cosine - 1) - height * sine
-    up = ahead * sine + height * (cosine - 1)
-    move = along[..., None] * across[:, None] + up[..., None] * normal[:, None]
-    return clean + torch.where((ahead > 0)[..., None], move, 0.0)
 
 
 def _uniform(

@@ -198,7 +198,6 @@ class Trainer:
             kinds=data.noise,
             deform=data.deform,
             bend=data.bend,
-            crease=data.crease,
             cut=data.cut,
             overlap=self.recipe.loss.consistency > 0,
             radius=low if low == high else None,

@@ -32,7 +32,6 @@ class DataConfig:
     scales       smallest and largest random scale
     deform       size of a random linear map that stretches and shears patches; 0 makes none
     bend         size of a random quadratic map that bends them; 0 makes none
-    crease       largest angle in radians by which half of them are folded; 0 folds none
     told_spread  standard deviation of the log of the noise that a network is told, around the
                  true one, so that it can live with an estimate
     cut          from what patches are cut: "noisy" clouds, or "clean" ones as the authors did
@@ -47,7 +46,6 @@ class DataConfig:
     scales: tuple[float, float] = (0.8, 1.2)
     deform: float = 0.0
     bend: float = 0.0
-    crease: float = 0.0
     told_spread: float = 0.0
     cut: str = "noisy"
     seeds: int = 1024
