@@ -95,28 +95,10 @@ def _store_last(
 
 
 @triton.jit
-def _to_norm(
-    dlast_ptr, hidden_ptr, to_shift, to_raw, slope, offset, row, inside, rows,
-    MOVED: tl.constexpr, OUT: tl.constexpr, H: tl.constexpr, INPUT_PRECISION: tl.constexpr,
-):  # fmt: skip
-    """Gradient of the norm's input for a tile of points."""
-    out = tl.arange(0, OUT)
-    is_moved = inside & (out < MOVED)[None, :]
-    out_at = row[:, None] * MOVED + out[None, :]
-    dshift = tl.load(dlast_ptr + out_at, mask=is_moved, other=0.0)
-    draw = tl.load(dlast_ptr + rows.to(tl.int64) * MOVED + out_at, mask=is_moved, other=0.0)
-    d = tl.dot(dshift, to_shift, input_precision=INPUT_PRECISION)
-    d = tl.dot(draw, to_raw, d, input_precision=INPUT_PRECISION)
-    at = row[:, None] * H + tl.arange(0, H)[None, :]
-    hidden = tl.load(hidden_ptr + at, mask=inside, other=0.0).to(tl.float32)
-    return tl.where(inside, d + slope * hidden + offset, 0.0)
-
-
-@triton.jit
 def gate_backward_kernel(
-    x_ptr, features_ptr, planes_ptr, lift_ptr, lift_bias_ptr, inner_ptr, gate_ptr, condition_ptr,
-    gamma_ptr, beta_ptr, last_ptr, hidden_ptr, norm_ptr, dlast_ptr, products_ptr, more_ptr,
-    dx_ptr, dfeatures_ptr, h_ptr, kept_ptr, dplanes_ptr, dnorm_ptr, dlast_layer_ptr, rows,
+    x_ptr, features, planes, lift_ptr, lift_bias_ptr, inner_ptr, gate_ptr, condition_ptr,
+    gamma_ptr, beta_ptr, last_ptr, hidden, norm_ptr, dlast_ptr, products_ptr, more,
+    dx_ptr, dfeatures_ptr, dplanes_ptr, dnorm_ptr, dlast_layer_ptr, rows,
     C: tl.constexpr, KEPT: tl.constexpr, KEPT_AT: tl.constexpr, MOVED: tl.constexpr,
     IN: tl.constexpr, OUT: tl.constexpr, H: tl.constexpr, BATCH: tl.constexpr,
     HAS_MORE: tl.constexpr, TILE: tl.constexpr, STAGES: tl.constexpr, DOT: tl.constexpr,
@@ -124,9 +106,12 @@ def gate_backward_kernel(
 ):  # fmt: skip
     """Every num_programs-th tile from the norm down: dfeatures, and what the network adds to dx.
 
-    Leaves h (M, H), the kept channels (M, IN), and the gradients of h, u, value and gate
-    (4, M, H) for the weights. The first program gives the gradients of norm and last layer.
+    Leaves the gradients of h, u, value and gate (4, M, H) for the weights. The first program gives
+    the gradients of norm and last layer.
 
+    features  tiles of (1, M, H), like hidden and more: Hopper's copy engine brings them without
+              registers for their addresses
+    planes    tiles of (3, M, H): u, value and gate
     HAS_MORE  whether dfeatures begins with what came from later couplings
     """
     column = tl.arange(0, H)
@@ -151,19 +136,26 @@ def gate_backward_kernel(
     channel = tl.arange(0, IN)
     lift_at = column[:, None] * KEPT + channel[None, :]
     lift = tl.load(lift_ptr + lift_at, mask=(channel < KEPT)[None, :], other=0.0).to(DOT)
+    out = tl.arange(0, OUT)
     plane = rows.to(tl.int64) * H
     programs = tl.num_programs(0)
     for tile in tl.range(tl.program_id(0), tl.cdiv(rows, TILE), programs, num_stages=STAGES):
-        row = tile * TILE + tl.arange(0, TILE)
+        first = tile * TILE
+        row = first + tl.arange(0, TILE)
         inside = (row < rows)[:, None]
         at = row[:, None] * H + column[None, :]
-        d = _to_norm(
-            dlast_ptr, hidden_ptr, to_shift, to_raw, slope, offset, row, inside, rows,
-            MOVED, OUT, H, INPUT_PRECISION,
-        )  # fmt: skip
-        value = tl.load(planes_ptr + plane + at, mask=inside, other=0.0).to(tl.float32)
-        gate = tl.load(planes_ptr + 2 * plane + at, mask=inside, other=0.0).to(tl.float32)
-        gate = _sigmoid(gate)
+        is_moved = inside & (out < MOVED)[None, :]
+        out_at = row[:, None] * MOVED + out[None, :]
+        dshift = tl.load(dlast_ptr + out_at, mask=is_moved, other=0.0)
+        draw = tl.load(dlast_ptr + rows.to(tl.int64) * MOVED + out_at, mask=is_moved, other=0.0)
+        is_kept = inside & (channel < KEPT)[None, :]
+        kept_at = row[:, None] * C + KEPT_AT + channel[None, :]
+        kept = tl.load(x_ptr + kept_at, mask=is_kept, other=0.0).to(DOT)
+        value = planes.load([1, first, 0]).reshape(TILE, H).to(tl.float32)
+        gate = _sigmoid(planes.load([2, first, 0]).reshape(TILE, H).to(tl.float32))
+        d = tl.dot(dshift, to_shift, input_precision=INPUT_PRECISION)
+        d = tl.dot(draw, to_raw, d, input_precision=INPUT_PRECISION)
+        d += slope * hidden.load([0, first, 0]).reshape(TILE, H).to(tl.float32) + offset
         dvalue = d * gate
         dgate = (dvalue * value * (1.0 - gate)).to(DOT)
         dvalue = dvalue.to(DOT)
@@ -173,29 +165,24 @@ def gate_backward_kernel(
         plus = tl.dot(dgate, condition_gate_plus, plus, input_precision=INPUT_PRECISION)
         minus = tl.dot(dvalue, condition_value_minus, input_precision=INPUT_PRECISION)
         minus = tl.dot(dgate, condition_gate_minus, minus, input_precision=INPUT_PRECISION)
-        f = tl.load(features_ptr + at, mask=inside, other=0.0).to(tl.float32)
+        f = features.load([0, first, 0]).reshape(TILE, H).to(tl.float32)
         df = _back(f, plus, minus)
         if HAS_MORE:
-            df += tl.load(more_ptr + at, mask=inside, other=0.0).to(tl.float32)
+            df += more.load([0, first, 0]).reshape(TILE, H).to(tl.float32)
         tl.store(dfeatures_ptr + at, df, mask=inside)
         plus = tl.dot(dvalue, value_plus, input_precision=INPUT_PRECISION)
         plus = tl.dot(dgate, gate_plus, plus, input_precision=INPUT_PRECISION)
         minus = tl.dot(dvalue, value_minus, input_precision=INPUT_PRECISION)
         minus = tl.dot(dgate, gate_minus, minus, input_precision=INPUT_PRECISION)
-        u = tl.load(planes_ptr + at, mask=inside, other=0.0).to(tl.float32)
+        u = planes.load([0, first, 0]).reshape(TILE, H).to(tl.float32)
         du = _back(u, plus, minus).to(DOT)
         tl.store(dplanes_ptr + plane + at, du, mask=inside)
         plus = tl.dot(du, inner_plus, input_precision=INPUT_PRECISION)
         minus = tl.dot(du, inner_minus, input_precision=INPUT_PRECISION)
-        is_kept = inside & (channel < KEPT)[None, :]
-        kept_at = row[:, None] * C + KEPT_AT + channel[None, :]
-        kept = tl.load(x_ptr + kept_at, mask=is_kept, other=0.0).to(DOT)
         h = tl.dot(kept, tl.trans(lift), input_precision=INPUT_PRECISION)
         h += tl.load(lift_bias_ptr + column)[None, :]
-        tl.store(h_ptr + at, h, mask=inside)
-        tl.store(kept_ptr + row[:, None] * IN + channel[None, :], kept, mask=inside)
         dh = (d + _back(h, plus, minus)).to(DOT)
         tl.store(dplanes_ptr + at, dh, mask=inside)
         dkept = tl.dot(dh, lift, input_precision=INPUT_PRECISION)
-        dkept += tl.load(dx_ptr + kept_at, mask=is_kept, other=0.0)
-        tl.store(dx_ptr + kept_at, dkept, mask=is_kept)
+        # Nobody else adds at the same time: the order is fixed. It only saves waiting for dx.
+        tl.atomic_add(dx_ptr + kept_at, dkept, mask=is_kept, sem="relaxed")

@@ -8,15 +8,27 @@ from collections.abc import Sequence
 import torch
 import triton
 from torch import Tensor
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 from pdflow.kernels.gated import GatedWeights, Norm
 from pdflow.kernels.gated_backward_triton import gate_backward_kernel
 from pdflow.kernels.gated_shift_triton import shift_backward_kernel, shift_forward_kernel
 from pdflow.kernels.gated_triton import gate_forward_kernel, norm_statistics_kernel
 from pdflow.kernels.gated_weights_triton import JOBS, gate_weights_kernel
-from pdflow.kernels.launch_triton import Launch, arithmetic, programs_for, sum_partials, tiling
+from pdflow.kernels.launch_triton import (
+    Launch,
+    arithmetic,
+    programs_for,
+    shared_memory,
+    sum_partials,
+    tiling,
+)
 
 PLANES = 3
+"""Tensors (B, N, H) that the forward keeps for the backward: u, value and gate."""
+
+ROOMY = 112 * 1024
+"""Bytes of shared memory for which a program can hold the weights in bf16 and the tile to come."""
 
 
 class GatedCouple(torch.autograd.Function):
@@ -27,8 +39,7 @@ class GatedCouple(torch.autograd.Function):
         """y (B, N, C), terms (B, N) and features; tensors are contiguous."""
         keep = any(ctx.needs_input_grad)
         weights = GatedWeights(*weights)
-        # The weights leave room for two programs on a multiprocessor, if they are bf16.
-        launch = (64, 4, 2, 1) if precision == "bf16" else (128, 8, 1, 1)
+        launch = _forward_launch(precision, x.device)
         hidden, planes, tiles = gate_forward(
             x, features, weights, keep_first, precision, keep, norm.training, launch
         )
@@ -55,11 +66,11 @@ class GatedCouple(torch.autograd.Function):
             precision,
         )  # fmt: skip
         features = features.to(planes.dtype)
-        dfeatures, left, of_last = gate_backward(
+        dfeatures, dplanes, of_last = gate_backward(
             x, features, weights, hidden, statistics, planes, dlast, sums, dx, dfeatures,
             keep_first, training, precision,
         )  # fmt: skip
-        of_network = gate_weights(features, weights, planes, *left, precision)
+        of_network = gate_weights(x, features, weights, planes, dplanes, keep_first, precision)
         dtotal = dterms if ctx.has_total else None
         return dx, dfeatures, dtotal, None, None, None, None, None, *of_network, *of_last
 
@@ -100,8 +111,8 @@ def norm_statistics(
 
 def shift_forward(
     x: Tensor, hidden: Tensor, statistics: Tensor, weights: GatedWeights, total: Tensor | None,
-    keep_first: bool, drawn: bool, squash: bool, precision: str, keep: bool, tile: int = 64,
-    warps: int = 4,
+    keep_first: bool, drawn: bool, squash: bool, precision: str, keep: bool,
+    launch: Launch = (64, 4, 4, 2),
 ) -> tuple[Tensor, Tensor, Tensor | None]:  # fmt: skip
     """y (B, N, C), terms (B, N), and shift and raw scale (2, B, N, M) for the backward."""
     rows = _rows(x)
@@ -110,10 +121,10 @@ def shift_forward(
     if keep:
         shape = (2, *x.shape[:2], len(weights.last) // 2)
         shifts = x.new_empty(shape, dtype=_forward_type(precision))
-    shift_forward_kernel[(triton.cdiv(rows, tile),)](
+    shift_forward_kernel[(programs_for(rows, launch, x.device),)](
         x, hidden, statistics, *weights[8:], total, y, terms, shifts, rows,
         **_kept(weights, keep_first), **_moved(weights, keep_first), HAS_TOTAL=total is not None,
-        DRAWN=drawn, SQUASH=squash, KEEP=keep, TILE=tile, num_warps=warps, **arithmetic(precision),
+        DRAWN=drawn, SQUASH=squash, KEEP=keep, **tiling(launch), **arithmetic(precision),
     )  # fmt: skip
     return y, terms, shifts
 
@@ -121,7 +132,7 @@ def shift_forward(
 def shift_backward(
     x: Tensor, y: Tensor, hidden: Tensor, statistics: Tensor, weights: GatedWeights, shifts: Tensor,
     dy: Tensor, dterms: Tensor | None, keep_first: bool, drawn: bool, squash: bool, precision: str,
-    launch: Launch = (64, 8, 2, 1),
+    launch: Launch = (64, 8, 2, 2),
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """dx but for the network's share, gradients of the last layer's output, and sums."""
     rows = _rows(x)
@@ -141,45 +152,58 @@ def gate_backward(
     x: Tensor, features: Tensor, weights: GatedWeights, hidden: Tensor, statistics: Tensor,
     planes: Tensor, dlast: Tensor, sums: Tensor, dx: Tensor, more: Tensor | None,
     keep_first: bool, training: bool, precision: str, launch: Launch = (64, 4, 2, 1),
-) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor], list[Tensor]]:  # fmt: skip
+) -> tuple[Tensor, Tensor, list[Tensor]]:  # fmt: skip
     """dfeatures, which begins with `more`, and gradients from gamma to log_scale. Adds to dx.
 
-    Between them, what `gate_weights` needs: h (B, N, H), kept channels (B, N, IN), and gradients
-    of h, u, value and gate (4, B, N, H).
+    Between them those of h, u, value and gate (4, B, N, H), which `gate_weights` needs.
     """
     rows = _rows(x)
-    sizes = _kept(weights, keep_first)
-    dfeatures, h = planes.new_empty(2, *features.shape)
-    kept = planes.new_empty(*x.shape[:2], sizes["IN"])
+    dfeatures = torch.empty_like(features)
     dplanes = planes.new_empty(4, *features.shape)
     dnorm, dlast_layer = torch.empty_like(statistics), torch.empty_like(sums)
     gate_backward_kernel[(programs_for(rows, launch, x.device),)](
-        x, features, planes, weights.lift, weights.lift_bias, weights.inner, weights.gate,
-        weights.condition, weights.gamma, weights.beta, weights.last, hidden, statistics, dlast,
-        sums, more, dx, dfeatures, h, kept, dplanes, dnorm, dlast_layer, rows,
-        BATCH=training, HAS_MORE=more is not None, **sizes, **_outputs(weights),
-        **tiling(launch), **_backward_arithmetic(precision),
+        x, _tiles(features, launch), _tiles(planes, launch), weights.lift, weights.lift_bias,
+        weights.inner, weights.gate, weights.condition, weights.gamma, weights.beta, weights.last,
+        _tiles(hidden, launch), statistics, dlast, sums, _tiles(more, launch), dx, dfeatures,
+        dplanes, dnorm, dlast_layer, rows, BATCH=training, HAS_MORE=more is not None,
+        **_kept(weights, keep_first), **_outputs(weights), **tiling(launch),
+        **_backward_arithmetic(precision),
     )  # fmt: skip
     last = _split(dlast_layer, [weights.last, weights.last_bias, weights.log_scale])
-    return dfeatures, (h, kept, dplanes), [*dnorm, *last]
+    return dfeatures, dplanes, [*dnorm, *last]
 
 
 def gate_weights(
-    features: Tensor, weights: GatedWeights, planes: Tensor, h: Tensor, kept: Tensor,
-    dplanes: Tensor, precision: str, launch: Launch = (64, 4, 3, 2),
+    x: Tensor, features: Tensor, weights: GatedWeights, planes: Tensor, dplanes: Tensor,
+    keep_first: bool, precision: str, launch: Launch = (64, 4, 2, 3),
 ) -> list[Tensor]:  # fmt: skip
     """Gradients from lift to condition_bias, with what `gate_backward` left."""
     rows = _rows(features)
-    width, channels = weights.lift.shape
     shapes = weights[:8]
     size = sum(weight.numel() for weight in shapes)
     sums = weights.lift.new_empty(programs_for(rows, launch, features.device, JOBS), size)
     gate_weights_kernel[(JOBS, len(sums))](
-        features, planes, h, kept, dplanes, sums, rows, KEPT=channels, IN=kept.shape[-1], H=width,
-        SUMS=size, INPUT_PRECISION=_backward_arithmetic(precision)["INPUT_PRECISION"],
-        **tiling(launch),
+        x, features, planes, weights.lift, weights.lift_bias, dplanes, sums, rows, SUMS=size,
+        **_kept(weights, keep_first), **tiling(launch), **_backward_arithmetic(precision),
     )  # fmt: skip
     return _split(sum_partials(sums), shapes)
+
+
+def _forward_launch(precision: str, device: torch.device) -> Launch:
+    """The weights leave room for two programs on a multiprocessor, if they are bf16."""
+    if precision != "bf16":
+        return 128, 8, 1, 1
+    return (64, 4, 2, 2) if shared_memory(device) >= ROOMY else (64, 4, 2, 1)
+
+
+def _tiles(tensor: Tensor | None, launch: Launch) -> TensorDescriptor | None:
+    """(.., B, N, H) as the tiles of (L, M, H) that Hopper's copy engine moves."""
+    if tensor is None:
+        return None
+    *_, batch, points, width = tensor.shape
+    return TensorDescriptor.from_tensor(
+        tensor.view(-1, batch * points, width), [1, launch[0], width]
+    )
 
 
 def _rows(x: Tensor) -> int:

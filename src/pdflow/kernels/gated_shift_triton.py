@@ -41,60 +41,60 @@ def shift_forward_kernel(
     C: tl.constexpr, KEPT: tl.constexpr, KEPT_AT: tl.constexpr, MOVED: tl.constexpr,
     MOVED_AT: tl.constexpr, IN: tl.constexpr, OUT: tl.constexpr, H: tl.constexpr,
     HAS_TOTAL: tl.constexpr, DRAWN: tl.constexpr, SQUASH: tl.constexpr, KEEP: tl.constexpr,
-    TILE: tl.constexpr, DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
+    TILE: tl.constexpr, STAGES: tl.constexpr, DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """TILE points from the norm on. KEEP leaves shift and raw scale (2, M, MOVED)."""
-    row = tl.program_id(0) * TILE + tl.arange(0, TILE)
-    is_row = row < rows
+    """Every num_programs-th tile from the norm on; KEEP leaves shift, raw scale (2, M, MOVED)."""
     column = tl.arange(0, H)
     out = tl.arange(0, OUT)
     is_out = out < MOVED
-    is_moved = is_row[:, None] & is_out[None, :]
     channel = tl.arange(0, IN)
-    is_kept = is_row[:, None] & (channel < KEPT)[None, :]
-    hidden = tl.load(
-        hidden_ptr + row[:, None] * H + column[None, :], mask=is_row[:, None], other=0.0
-    ).to(tl.float32)
-    grow = tl.load(norm_ptr + H + column) * tl.load(gamma_ptr + column)
-    normal = (hidden - tl.load(norm_ptr + column)[None, :]) * grow[None, :]
-    normal = (normal + tl.load(beta_ptr + column)[None, :]).to(DOT)
-    shift = tl.dot(
-        normal, _last(last_ptr, out, is_out, 0, H).to(DOT), input_precision=INPUT_PRECISION
-    )
-    raw = tl.dot(
-        normal, _last(last_ptr, out, is_out, 1, H).to(DOT), input_precision=INPUT_PRECISION
-    )
-    shift = (shift + _pairs(last_bias_ptr, out, is_out, 0)) * tl.exp(
-        _pairs(log_scale_ptr, out, is_out, 0) * SPEED
-    )
-    raw = (raw + _pairs(last_bias_ptr, out, is_out, 1)) * tl.exp(
-        _pairs(log_scale_ptr, out, is_out, 1) * SPEED
-    )
-    kept_at = row[:, None] * C + KEPT_AT + channel[None, :]
-    moved_at = row[:, None] * C + MOVED_AT + out[None, :]
-    kept = tl.load(x_ptr + kept_at, mask=is_kept, other=0.0)
-    moved = tl.load(x_ptr + moved_at, mask=is_moved, other=0.0)
-    change = tl.sum(tl.where(is_moved, _log_sigmoid(raw), 0.0), 1)
-    if DRAWN:
-        change += 0.5 * (tl.sum(kept * kept, 1) + tl.sum(moved * moved, 1) + C * LOG_TWO_PI)
-    moved = (moved + shift) * _sigmoid(raw)
-    if SQUASH:
-        both = tl.where(is_kept, _log_sigmoid(kept) + _log_sigmoid(-kept), 0.0)
-        change += tl.sum(both, 1)
-        both = tl.where(is_moved, _log_sigmoid(moved) + _log_sigmoid(-moved), 0.0)
-        change += tl.sum(both, 1)
-        kept = _sigmoid(kept)
-        moved = _sigmoid(moved)
-    if HAS_TOTAL:
-        change += tl.load(total_ptr + row, mask=is_row, other=0.0)
-    tl.store(terms_ptr + row, change, mask=is_row)
-    tl.store(y_ptr + kept_at, kept, mask=is_kept)
-    tl.store(y_ptr + moved_at, moved, mask=is_moved)
-    if KEEP:
-        at = row[:, None] * MOVED + out[None, :]
-        tl.store(shifts_ptr + at, shift, mask=is_moved)
-        lower = rows.to(tl.int64) * MOVED
-        tl.store(shifts_ptr + lower + at, raw, mask=is_moved)
+    grow = (tl.load(norm_ptr + H + column) * tl.load(gamma_ptr + column))[None, :]
+    offset = tl.load(beta_ptr + column)[None, :] - tl.load(norm_ptr + column)[None, :] * grow
+    to_shift = _last(last_ptr, out, is_out, 0, H).to(DOT)
+    to_raw = _last(last_ptr, out, is_out, 1, H).to(DOT)
+    shift_bias = _pairs(last_bias_ptr, out, is_out, 0)
+    raw_bias = _pairs(last_bias_ptr, out, is_out, 1)
+    shift_speed = tl.exp(_pairs(log_scale_ptr, out, is_out, 0) * SPEED)
+    raw_speed = tl.exp(_pairs(log_scale_ptr, out, is_out, 1) * SPEED)
+    programs = tl.num_programs(0)
+    for tile in tl.range(tl.program_id(0), tl.cdiv(rows, TILE), programs, num_stages=STAGES):
+        row = tile * TILE + tl.arange(0, TILE)
+        is_row = row < rows
+        is_moved = is_row[:, None] & is_out[None, :]
+        is_kept = is_row[:, None] & (channel < KEPT)[None, :]
+        hidden = tl.load(
+            hidden_ptr + row[:, None] * H + column[None, :], mask=is_row[:, None], other=0.0
+        ).to(tl.float32)
+        normal = (hidden * grow + offset).to(DOT)
+        shift = tl.dot(normal, to_shift, input_precision=INPUT_PRECISION)
+        raw = tl.dot(normal, to_raw, input_precision=INPUT_PRECISION)
+        shift = (shift + shift_bias) * shift_speed
+        raw = (raw + raw_bias) * raw_speed
+        kept_at = row[:, None] * C + KEPT_AT + channel[None, :]
+        moved_at = row[:, None] * C + MOVED_AT + out[None, :]
+        kept = tl.load(x_ptr + kept_at, mask=is_kept, other=0.0)
+        moved = tl.load(x_ptr + moved_at, mask=is_moved, other=0.0)
+        change = tl.sum(tl.where(is_moved, _log_sigmoid(raw), 0.0), 1)
+        if DRAWN:
+            change += 0.5 * (tl.sum(kept * kept, 1) + tl.sum(moved * moved, 1) + C * LOG_TWO_PI)
+        moved = (moved + shift) * _sigmoid(raw)
+        if SQUASH:
+            both = tl.where(is_kept, _log_sigmoid(kept) + _log_sigmoid(-kept), 0.0)
+            change += tl.sum(both, 1)
+            both = tl.where(is_moved, _log_sigmoid(moved) + _log_sigmoid(-moved), 0.0)
+            change += tl.sum(both, 1)
+            kept = _sigmoid(kept)
+            moved = _sigmoid(moved)
+        if HAS_TOTAL:
+            change += tl.load(total_ptr + row, mask=is_row, other=0.0)
+        tl.store(terms_ptr + row, change, mask=is_row)
+        tl.store(y_ptr + kept_at, kept, mask=is_kept)
+        tl.store(y_ptr + moved_at, moved, mask=is_moved)
+        if KEEP:
+            at = row[:, None] * MOVED + out[None, :]
+            tl.store(shifts_ptr + at, shift, mask=is_moved)
+            lower = rows.to(tl.int64) * MOVED
+            tl.store(shifts_ptr + lower + at, raw, mask=is_moved)
 
 
 @triton.jit
