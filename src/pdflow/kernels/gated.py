@@ -17,6 +17,9 @@ LOG_SCALE_SPEED = 3.0
 _FUSED_WIDTHS = (32, 64)
 _FUSED_CHANNELS = 128
 
+_ROOMY = 200 * 1024
+"""Bytes of shared memory for which a program can hold all weights of the widest network in tf32."""
+
 
 class GatedWeights(NamedTuple):
     """The network of one coupling: F condition features, H hidden, C - M kept, M moved channels.
@@ -79,7 +82,7 @@ def gated_couple(
                 to the next coupling, their gradients are added up on the way back
     """
     precision = precision or default_precision(x.dtype)
-    if precision != "ieee" and norm and _fused(x, features, weights):
+    if precision != "ieee" and norm and _fused(x, features, weights, precision):
         from pdflow.kernels.gated_launch_triton import GatedCouple
 
         result: tuple[Tensor, Tensor, Tensor] = GatedCouple.apply(
@@ -148,8 +151,12 @@ def _both_elus(x: Tensor) -> Tensor:
     return elu(torch.cat([x, -x], -1))
 
 
-def _fused(x: Tensor, features: Tensor, weights: GatedWeights) -> bool:
+def _fused(x: Tensor, features: Tensor, weights: GatedWeights, precision: Precision) -> bool:
     if not runs_triton(x) or x.dtype != torch.float32 or x.shape[-1] > _FUSED_CHANNELS:
         return False
     width = len(weights.lift)
-    return width in _FUSED_WIDTHS and features.shape[-1] == width
+    if width not in _FUSED_WIDTHS or features.shape[-1] != width:
+        return False
+    from pdflow.kernels.launch_triton import shared_memory
+
+    return precision == "bf16" or width < _FUSED_WIDTHS[-1] or shared_memory(x.device) >= _ROOMY
