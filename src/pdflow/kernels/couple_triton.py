@@ -62,7 +62,7 @@ class Kept:
     """What the forward pass keeps for the backward pass; hidden layers only where there are any.
 
     scale   (M, moved channels) of an affine coupling
-    inputs  (1, M, IN) the network's inputs and a one, padded with zeros
+    inputs  (1, M, IN) the network's inputs as it saw them, and a one, padded with zeros
     hidden  (2 G, M, H) its second and third hidden layer after the relu
     """
 
@@ -110,7 +110,7 @@ def forward(
     """Launch the forward kernel: y, terms, and what the backward pass needs if `keep` says so.
 
     The forward pass moves coordinates, so "bf16" means fp16 here, which has the digits of tf32;
-    what is kept is rounded.
+    hidden layers are rounded to bf16 where they are kept.
     """
     rows = x.shape[0] * x.shape[1]
     deep = features is None
@@ -125,7 +125,8 @@ def forward(
     if is_affine and (keep or len(parts) == 2):
         scale = x.new_empty(rows, shape.channels - shape.kept)
     if keep and deep:
-        inputs = x.new_empty(1, rows, constants["IN"], dtype=_rounded(precision))
+        seen = torch.float16 if precision == "bf16" else torch.float32
+        inputs = x.new_empty(1, rows, constants["IN"], dtype=seen)
         hidden = x.new_empty(2 * shape.groups, rows, width, dtype=_rounded(precision))
     for part in parts:
         couple_forward_kernel[(programs_for(rows, launch, x.device),)](

@@ -128,13 +128,16 @@ def couple_backward_layers_kernel(
 
     dout      tiles of (G, M, OUT)
     hidden    tiles of (2 G, M, H): the second and the third hidden layer; the first is made again
-    inputs    tiles of (1, M, IN): kept channels, then a one, whose weights are the biases
+    inputs    tiles of (1, M, IN): kept channels, then a one, whose weights are the biases, of the
+              type that the forward pass has rounded them to, or else other points pass the relu
     dx_ptr    is added to
     sums_ptr  SUMS numbers per program
     EVEN      all tiles are full
     """
     MOVED: tl.constexpr = C - KEPT
-    w1 = with_bias(w1_ptr + GROUP * KEPT * H, b1_ptr + GROUP * H, KEPT, H, IN, H).to(DOT)
+    first_layer = with_bias(w1_ptr + GROUP * KEPT * H, b1_ptr + GROUP * H, KEPT, H, IN, H)
+    w1 = first_layer.to(DOT)
+    first_layer = first_layer.to(inputs.dtype)
     w2 = matrix(w2_ptr + GROUP * H * H, H, H, H, H).to(DOT)
     w3 = matrix(w3_ptr + GROUP * H * H, H, H, H, H).to(DOT)
     w4 = matrix(w4_ptr + GROUP * H * MOVED, H, MOVED, H, OUT).to(DOT)
@@ -155,9 +158,9 @@ def couple_backward_layers_kernel(
         h = hidden.load([GROUP, first, 0]).reshape(TILE, H)
         d, dw3, db3 = _through_layer(d, w3, h, dw3, db3, TILE, DOT, INPUT_PRECISION)
         x = inputs.load([0, first, 0]).reshape(TILE, IN)
-        h = tl.maximum(tl.dot(x, w1, input_precision=INPUT_PRECISION), 0.0).to(DOT)
+        h = tl.maximum(tl.dot(x, first_layer, input_precision=INPUT_PRECISION), 0.0).to(DOT)
         d, dw2, db2 = _through_layer(d, w2, h, dw2, db2, TILE, DOT, INPUT_PRECISION)
-        dw1 = tl.dot(tl.trans(x), d, dw1, input_precision=INPUT_PRECISION)
+        dw1 = tl.dot(tl.trans(x.to(DOT)), d, dw1, input_precision=INPUT_PRECISION)
         dkept = tl.dot(d, tl.trans(w1), input_precision=INPUT_PRECISION)
         row = first + tl.arange(0, TILE)[:, None]
         is_kept = (row < (first + TILE if EVEN else rows)) & (tl.arange(0, IN) < KEPT)[None, :]
