@@ -47,8 +47,8 @@ KINDS = {
     ),
     "augmentation, couplings": (
         "gate_forward",
-        "gates_backward",
-        "kept_backward",
+        "gate_backward",
+        "gate_weights",
         "norm_statistics",
         "shift_forward",
         "shift_backward",
