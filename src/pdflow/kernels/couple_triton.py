@@ -201,8 +201,7 @@ def backward_layers(
 ) -> Tensor:
     """Go back through four layers, group by group: add to dx; sums (P, S) of layers' gradients."""
     if launch is None:
-        roomy = shared_memory(dx.device) >= ROOMY
-        launch = (64, 4, 2, 3) if precision == "bf16" else (64, 8, 1, 1) if roomy else (16, 4, 2, 1)
+        launch = _backward_launch(precision, shared_memory(dx.device) >= ROOMY)
     rows = dout.shape[1]
     size = sum(layer.numel() for layer in layers)
     constants = shape.constants()
@@ -244,6 +243,12 @@ def _forward_launch(deep: bool, groups: int, precision: str) -> Launch:
     if not deep:
         return 64, 4, 4, 1
     return (64, 4, 4 // groups, 2) if precision == "bf16" else (64, 4, 2, 1)
+
+
+def _backward_launch(precision: str, roomy: bool) -> Launch:
+    if precision == "bf16":
+        return 64, 4, 2, 3 if roomy else 1
+    return (64, 8, 1, 1) if roomy else (16, 4, 2, 1)
 
 
 def _parts(shape: Shape, device: torch.device) -> list[dict[str, bool]]:
