@@ -40,7 +40,7 @@ from pdflow.model import PDFlow
 from pdflow.noise.estimate import NoiseEstimate, estimate_noise
 from pdflow.outliers import find_outliers, within_noise
 from pdflow.results import Denoised, Report, with_columns, without_row_metadata
-from pdflow.schedule import make_plan, told_share
+from pdflow.schedule import Plan, make_plan, told_share
 from pdflow.weights import load_model
 
 if TYPE_CHECKING:
@@ -192,7 +192,9 @@ class Denoiser:
     ) -> Passes:
         """The passes that were asked for, or that the noise asks for; fewer if it is gone."""
         after = before
-        plan = make_plan(points, before, self.model.config)
+        plan = Plan(1, 1)
+        if "auto" in (self.iterations, self.parts):
+            plan = make_plan(points, before, self.model.config)
         passes = plan.passes if self.iterations == "auto" else int(self.iterations)
         parts = plan.parts if self.parts == "auto" else int(self.parts)
         parts = min(parts, max(1, len(points) // FEWEST_POINTS))
