@@ -93,12 +93,11 @@ def _in_rows(product):
 
 
 @gluon.jit
-def _shared_weight(weight_ptr, TILE: gl.constexpr, TRANSPOSED: gl.constexpr):
+def _shared_weight(weight_ptr, TILE: gl.constexpr):
     """(H, H) weights in shared memory, mixed both ways, for products of a tile."""
     row = _mixed(gl.arange(0, H, gl.SliceLayout(1, _lines(TILE))))[:, None]
     column = _mixed(gl.arange(0, H, gl.SliceLayout(0, _lines(TILE))))[None, :]
-    at = column * H + row if TRANSPOSED else row * H + column
-    weight = gl.load(weight_ptr + at).to(gl.bfloat16)
+    weight = gl.load(weight_ptr + row * H + column).to(gl.bfloat16)
     shared = gl.allocate_shared_memory(gl.bfloat16, [H, H], SHARED, weight)
     hopper.fence_async_shared()
     _threads_meet()
@@ -167,7 +166,7 @@ def edge_forward_kernel(
     graph = graph_ptr + patch.to(gl.int64) * graph_patch_stride + row * graph_node_stride
     neighbours = neighbour_ptr + first * H
     centre = gl.load(centre_ptr + here, mask=inside[:, None], other=0.0)
-    weight = _shared_weight(weight_ptr + group * H * H, TILE, False)
+    weight = _shared_weight(weight_ptr + group * H * H, TILE)
     best = gl.full([TILE, H], float("-inf"), gl.float32, PRODUCT)
     zero = gl.zeros([TILE, H], gl.float32, PRODUCT)
     # What the next edge needs is under way while this one is worked on.
@@ -216,7 +215,7 @@ def edge_backward_features_kernel(
     centre = gl.load(centre_ptr + here, mask=inside, other=0.0)
     choice = _as_bf16(gl.load(choice_ptr + here, mask=inside, other=CLOSED))
     dout = gl.load(dout_ptr + here, mask=inside, other=0.0)
-    transposed = _shared_weight(weight_ptr + group * H * H, TILE, True)
+    transposed = _shared_weight(weight_ptr + group * H * H, TILE).permute([1, 0])
     dcentre = gl.zeros([TILE, H], gl.float32, ROWS)
     zero = gl.zeros([TILE, H], gl.float32, PRODUCT)
     at = patch * gl.num_programs(0) + gl.program_id(0)
