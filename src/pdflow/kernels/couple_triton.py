@@ -11,7 +11,6 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
-from triton.tools.tensor_descriptor import TensorDescriptor
 
 from pdflow.kernels.coupling_backward_triton import (
     couple_backward_layer_kernel,
@@ -25,6 +24,7 @@ from pdflow.kernels.launch_triton import (
     programs_for,
     shared_memory,
     sum_partials,
+    tiles,
     tiling,
 )
 
@@ -130,8 +130,8 @@ def forward(
         hidden = x.new_empty(2 * shape.groups, rows, width, dtype=_rounded(precision))
     for part in parts:
         couple_forward_kernel[(programs_for(rows, launch, x.device),)](
-            x, features, total, *_four(layers), y, terms, scale, _tiles(inputs, launch),
-            _tiles(hidden, launch), rows, factor, H=width, DEEP=deep,
+            x, features, total, *_four(layers), y, terms, scale, tiles(inputs, rows, launch),
+            tiles(hidden, rows, launch), rows, factor, H=width, DEEP=deep,
             HAS_TOTAL=total is not None, KEEP=keep, EVEN=rows % launch[0] == 0,
             **part, **tiling(launch), **constants,
             **(arithmetic(precision) | ({"DOT": tl.float16} if precision == "bf16" else {})),
@@ -206,10 +206,10 @@ def backward_layers(
     size = sum(layer.numel() for layer in layers)
     constants = shape.constants()
     sums = dx.new_empty(programs_for(rows, launch, dx.device), size)
-    tiles = [_tiles(tensor, launch) for tensor in (dout, hidden, inputs)]
+    moved = [tiles(tensor, rows, launch) for tensor in (dout, hidden, inputs)]
     for group in range(shape.groups):
         couple_backward_layers_kernel[(len(sums),)](
-            *tiles, *layers[:2], *layers[2::2], dx, sums, rows, H=hidden.shape[2], GROUP=group,
+            *moved, *layers[:2], *layers[2::2], dx, sums, rows, H=hidden.shape[2], GROUP=group,
             EVEN=rows % launch[0] == 0, SUMS=size, **tiling(launch), **arithmetic(precision),
             **{name: constants[name] for name in ("C", "KEPT", "IN", "OUT", "GROUPS", "FLIP_IN")},
         )  # fmt: skip
@@ -232,8 +232,9 @@ def backward_layer(
     programs = programs_for(rows, launch, dout.device, shape.groups)
     sums = layers[0].new_empty(programs, size)
     couple_backward_layer_kernel[(programs, shape.groups)](
-        _tiles(dout, launch), _tiles(features, launch), layers[0], _tiles(dfeatures, launch), sums,
-        rows, H=features.shape[-1], SUMS=size, **tiling(launch), **arithmetic(precision),
+        tiles(dout, rows, launch), tiles(features, rows, launch), layers[0],
+        tiles(dfeatures, rows, launch), sums, rows, H=features.shape[-1], SUMS=size,
+        **tiling(launch), **arithmetic(precision),
         **{name: constants[name] for name in ("C", "KEPT", "OUT", "GROUPS")},
     )  # fmt: skip
     return dfeatures, sums
@@ -263,13 +264,6 @@ def _parts(shape: Shape, device: torch.device) -> list[dict[str, bool]]:
 def _rounded(precision: str) -> torch.dtype:
     """How tensors are stored that only the backward pass reads."""
     return torch.bfloat16 if precision == "bf16" else torch.float32
-
-
-def _tiles(tensor: Tensor | None, launch: Launch) -> TensorDescriptor | None:
-    """(L, ..., H) as the tiles of (L, M, H) that Hopper's copy engine moves."""
-    if tensor is None:
-        return None
-    return TensorDescriptor.from_tensor(tensor.flatten(1, -2), [1, launch[0], tensor.shape[-1]])
 
 
 def _four(layers: Sequence[Tensor]) -> list[Tensor | None]:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import torch
 import triton
 from torch import Tensor
-from triton.tools.tensor_descriptor import TensorDescriptor
 
 from pdflow.kernels.gated import GatedWeights, Norm
 from pdflow.kernels.gated_backward_triton import gate_backward_kernel
@@ -21,6 +20,7 @@ from pdflow.kernels.launch_triton import (
     programs_for,
     shared_memory,
     sum_partials,
+    tiles,
     tiling,
 )
 
@@ -162,12 +162,12 @@ def gate_backward(
     dplanes = planes.new_empty(4, *features.shape)
     dnorm, dlast_layer = torch.empty_like(statistics), torch.empty_like(sums)
     gate_backward_kernel[(programs_for(rows, launch, x.device),)](
-        x, _tiles(features, launch), _tiles(planes, launch), weights.lift, weights.lift_bias,
-        weights.inner, weights.gate, weights.condition, weights.gamma, weights.beta, weights.last,
-        _tiles(hidden, launch), statistics, dlast, sums, _tiles(more, launch), dx, dfeatures,
-        dplanes, dnorm, dlast_layer, rows, BATCH=training, HAS_MORE=more is not None,
-        **_kept(weights, keep_first), **_outputs(weights), **tiling(launch),
-        **_backward_arithmetic(precision),
+        x, tiles(features, rows, launch), tiles(planes, rows, launch), weights.lift,
+        weights.lift_bias, weights.inner, weights.gate, weights.condition, weights.gamma,
+        weights.beta, weights.last, tiles(hidden, rows, launch), statistics, dlast, sums,
+        tiles(more, rows, launch), dx, dfeatures, dplanes, dnorm, dlast_layer, rows,
+        BATCH=training, HAS_MORE=more is not None, **_kept(weights, keep_first),
+        **_outputs(weights), **tiling(launch), **_backward_arithmetic(precision),
     )  # fmt: skip
     last = _split(dlast_layer, [weights.last, weights.last_bias, weights.log_scale])
     return dfeatures, dplanes, [*dnorm, *last]
@@ -194,16 +194,6 @@ def _forward_launch(precision: str, device: torch.device) -> Launch:
     if precision != "bf16":
         return 128, 8, 1, 1
     return (64, 4, 2, 2) if shared_memory(device) >= ROOMY else (64, 4, 2, 1)
-
-
-def _tiles(tensor: Tensor | None, launch: Launch) -> TensorDescriptor | None:
-    """(.., B, N, H) as the tiles of (L, M, H) that Hopper's copy engine moves."""
-    if tensor is None:
-        return None
-    *_, batch, points, width = tensor.shape
-    return TensorDescriptor.from_tensor(
-        tensor.view(-1, batch * points, width), [1, launch[0], width]
-    )
 
 
 def _rows(x: Tensor) -> int:

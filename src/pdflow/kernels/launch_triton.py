@@ -9,6 +9,7 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 SUM_ROWS = 128
 SUM_COLUMNS = 16
@@ -38,10 +39,18 @@ def tiling(launch: Launch) -> dict[str, int]:
     }  # fmt: skip
 
 
+def tiles(tensor: Tensor | None, rows: int, launch: Launch) -> TensorDescriptor | None:
+    """A contiguous (..., H) of L times `rows` points as the tiles of (L, rows, H) that Hopper's
+    copy engine moves."""
+    if tensor is None:
+        return None
+    width = tensor.shape[-1]
+    return TensorDescriptor.from_tensor(tensor.view(-1, rows, width), [1, launch[0], width])
+
+
 def programs_for(rows: int, launch: Launch, device: torch.device, groups: int = 1) -> int:
     """Programs that share the tiles of `rows` points, for each of the groups."""
-    tiles = -(-rows // launch[0])
-    return min(tiles, -(-launch[2] * multiprocessors(device) // groups))
+    return min(-(-rows // launch[0]), -(-launch[2] * multiprocessors(device) // groups))
 
 
 def multiprocessors(device: torch.device) -> int:
