@@ -21,8 +21,9 @@ from bench_denoise import bumpy_sphere, stage_times
 from pdflow.bench.machine import commit, describe_machine
 from pdflow.cloud import PointCloud
 from pdflow.geometry.patches import cover
-from pdflow.inference import GPU_BATCH, best_device, network_frames
+from pdflow.inference import GPU_BATCH, best_device, network_frames, told_noise
 from pdflow.model import PDFlow
+from pdflow.noise.estimate import estimate_noise
 from pdflow.pipeline import DEFAULT_MODEL, Denoiser
 from pdflow.weights import load_model
 
@@ -71,18 +72,24 @@ def compare_precisions(model: PDFlow, points: np.ndarray) -> None:
     rows = patches.rows[:GPU_BATCH]
     batch = torch.from_numpy(frames[:GPU_BATCH].cut(points, rows)).to(device)
     radius = (batch - batch[:, :1]).norm(dim=-1).amax()
+    noise = np.full(len(patches), estimate_noise(points).sigma)
+    told = told_noise(model, noise, frames)
+    sigma = None if told is None else torch.from_numpy(told[:GPU_BATCH]).to(device)
     before = torch.get_float32_matmul_precision()
     with torch.inference_mode():
-        exact = model.double().denoise_patches(batch[:8])
+        exact = model.double().denoise_patches(
+            batch[:8], sigma=None if sigma is None else sigma[:8]
+        )
         model.float()
+        single = None if sigma is None else sigma.float()
         print(
             f"\nthe network, {len(batch)} patches\n    precision   patches/s   deviation / radius"
         )
         for precision, name in PRECISIONS.items():
             torch.set_float32_matmul_precision(precision)
-            result = model.denoise_patches(batch.float())
+            run = partial(model.denoise_patches, batch.float(), sigma=single)
+            result = run()
             deviation = (result[: len(exact)].double() - exact).abs().max() / radius
-            run = partial(model.denoise_patches, batch.float())
             seconds = min(seconds_of(lambda run=run: run().sum().item()) for _ in range(3))
             print(f"    {name:9} {len(batch) / seconds:11.0f}   {deviation.item():.1e}")
     torch.set_float32_matmul_precision(before)
