@@ -16,7 +16,7 @@ import torch
 from bench_kernels import attempt, median_ms
 from torch import Tensor
 
-from pdflow.bench.machine import describe_machine
+from pdflow.bench.machine import commit, describe_machine
 from pdflow.kernels import farthest_triton
 from pdflow.kernels.farthest import farthest_points, farthest_points_torch
 
@@ -64,7 +64,11 @@ def main() -> None:
     if not torch.cuda.is_available():
         raise SystemExit("The kernel is timed on a CUDA device, and there is none here.")
     torch.manual_seed(given.seed)
-    print(f"{torch.cuda.get_device_name()}, {describe_machine()}", flush=True)
+    print(
+        f"{torch.cuda.get_device_name()}, {describe_machine()}, commit {commit()}, "
+        f"seed {given.seed}",
+        flush=True,
+    )
     lines = ["| clouds | fused | torch | one core | rows as torch |", "|---|---|---|---|---|"]
     for clouds, points, count in (
         (given.clouds, 1024, 256),
