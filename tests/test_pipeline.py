@@ -358,3 +358,18 @@ def test_a_network_can_be_told_the_estimated_noise(monkeypatch: pytest.MonkeyPat
     assert np.isfinite(moved).all()
     radius = np.sqrt(4 * 200 / 1500)  # of a cap with that share of a unit sphere's surface
     assert np.median(told[0]) == pytest.approx(4 * 0.03 / radius, rel=0.15)
+
+
+def test_only_the_last_pass_is_sampled(model: PDFlow, monkeypatch: pytest.MonkeyPatch) -> None:
+    stitched: list[str] = []
+    for name in ("blend", "resample"):
+        original = getattr(pdflow.pipeline, name)
+
+        def spy(*given: Any, name: str = name, original: Any = original) -> Any:
+            stitched.append(name)
+            return original(*given)
+
+        monkeypatch.setattr(pdflow.pipeline, name, spy)
+    run = Denoiser(model, mode="resample", iterations=3, parts=1, points=700)
+    assert len(run(PointCloud(_sphere(1500))).cloud) == 700
+    assert stitched == ["blend", "blend", "resample"]

@@ -73,8 +73,8 @@ class Denoiser:
 
     model       a loaded network
     mode        "points": each point keeps its row and is moved, but not along the surface where
-                noise cannot explain it; "resample" (the paper's): the union of all patches is
-                sampled evenly to `points` points (default: as many)
+                noise cannot explain it; "resample" (the paper's): in the last pass the union of
+                all patches is sampled evenly to `points` points (default: as many)
     iterations  passes through the network, or "auto": as the estimated noise asks for
     parts       sparser clouds that the first pass works on (partition denoising), or "auto"
     overlap     patches that a point is in, on average
@@ -198,17 +198,23 @@ class Denoiser:
         passes = plan.passes if self.iterations == "auto" else int(self.iterations)
         parts = plan.parts if self.parts == "auto" else int(self.parts)
         parts = min(parts, max(1, len(points) // FEWEST_POINTS))
-        # Passes may add points but take none away: the next one is the better for each of them.
-        most = max(count, len(points))
         done = 0
         while done < passes:
             split = parts if done == 0 else 1
             scale = 1 / (split * passes)
             told = Told(before, told_share(self.model.config, done, passes))
-            points = self._one_pass(points, told, most, split, scaled(advance, scale))
+            # The places that single patches give are worth less than their mean, so that only the
+            # last pass is sampled, and not below what the noise that is left can be told from.
+            last = self.mode == "resample" and done == passes - 1
+            wanted = max(count, len(points)) if last else None
+            points = self._one_pass(points, told, wanted, split, scaled(advance, scale))
             done += 1
             after = estimate_noise(points)
-            if self.iterations == "auto" and after.sigma <= GONE * before.sigma:
+            if (
+                self.mode == "points"
+                and self.iterations == "auto"
+                and after.sigma <= GONE * before.sigma
+            ):
                 break
         if done < passes:
             advance((passes - done) / passes)
@@ -217,16 +223,17 @@ class Denoiser:
         return Passes(points, before, after, done, parts)
 
     def _one_pass(
-        self, points: Points, told: Told, count: int, parts: int, advance: Progress
+        self, points: Points, told: Told, count: int | None, parts: int, advance: Progress
     ) -> Points:
-        """All parts of a cloud through the network once; `count` points where resampled.
+        """All parts of a cloud through the network once.
 
-        told  what networks that are told the noise hear
+        told   what networks that are told the noise hear
+        count  points that the result is sampled to; None moves each point and keeps its row
         """
         if parts == 1:
             return self._denoise_part(points, told, count, advance)
         pieces = interleave(points, parts)
-        if self.mode == "resample":
+        if count is not None:
             shares = np.diff(np.linspace(0, count, parts + 1).round().astype(int))
             return np.concatenate(
                 [
@@ -236,17 +243,19 @@ class Denoiser:
             )
         moved = np.empty_like(points)
         for rows in pieces:
-            moved[rows] = self._denoise_part(points[rows], told, len(rows), advance)
+            moved[rows] = self._denoise_part(points[rows], told, None, advance)
         return moved
 
-    def _denoise_part(self, points: Points, told: Told, count: int, advance: Progress) -> Points:
+    def _denoise_part(
+        self, points: Points, told: Told, count: int | None, advance: Progress
+    ) -> Points:
         """Normalise, patch, flow, filter, inverse, stitch, restore."""
         config = self.model.config
         # New points are made of the places that patches give to the old ones.
         most = len(points) * min(len(points), config.patch_points)
-        if count > most:
+        if count is not None and count > most:
             raise PdflowError(f"{count} points cannot be made: ask for at most {most}.")
-        grown = count / len(points)
+        grown = (count or 0) / len(points)
         overlap = self.overlap if grown <= 1 else max(self.overlap, 1 + grown)
         patches = cover(points, config.patch_points, overlap, self.radius)
         if self.radius is None:
@@ -262,7 +271,7 @@ class Denoiser:
             sigma=told_noise(self.model, told.at(points[patches.seeds]), frames),
         )
         moved = frames.undo(clean)
-        if self.mode == "points":
+        if count is None:
             return blend(len(points), patches, moved, BLEND_SHARPNESS)
         return resample(points, patches, moved, count, BLEND_SHARPNESS)
 
@@ -271,13 +280,16 @@ class Denoiser:
         points: Points,
         told: Told,
         islands: list[NDArray[np.int64]],
-        count: int,
+        count: int | None,
         advance: Progress,
     ) -> Points:
         """Each island as a cloud of its own; few points that are left over stay where they are."""
-        ends = np.cumsum([0, *map(len, islands)]) * count / len(points)
+        shares: list[int | None] = [None] * len(islands)
+        if count is not None:
+            ends = np.cumsum([0, *map(len, islands)]) * count / len(points)
+            shares = np.diff(ends.round().astype(int)).tolist()
         pieces = []
-        for rows, share in zip(islands, np.diff(ends.round().astype(int)), strict=True):
+        for rows, share in zip(islands, shares, strict=True):
             own = scaled(advance, len(rows) / len(points))
             if len(rows) >= FEWEST_POINTS:
                 pieces.append(self._denoise_part(points[rows], told, share, own))
@@ -285,7 +297,7 @@ class Denoiser:
                 pieces.append(points[rows])
                 own(1.0)
         moved = np.concatenate(pieces)
-        if self.mode == "resample":
+        if count is not None:
             return moved
         ordered = np.empty_like(points)
         ordered[np.concatenate(islands)] = moved
