@@ -38,9 +38,10 @@ from pdflow.lateral import without_evening
 from pdflow.likelihood import find_unlikely
 from pdflow.model import PDFlow
 from pdflow.noise.estimate import NoiseEstimate, estimate_noise
+from pdflow.options import as_numbers, is_number, whole_number
 from pdflow.outliers import find_outliers, within_noise
 from pdflow.results import Denoised, Report, with_columns, without_row_metadata
-from pdflow.schedule import Plan, make_plan, told_share
+from pdflow.schedule import Plan, Told, make_plan, told_share
 from pdflow.weights import load_model
 
 if TYPE_CHECKING:
@@ -56,14 +57,6 @@ LOOK = 0.6
 """Share of a run that the search for unlikely points takes, for the progress bar."""
 GONE = 0.02
 """Noise left, as a share of what there was, below which no further pass is made."""
-WHOLE_NUMBERS: tuple[tuple[str, float, str | None], ...] = (
-    ("iterations", 1, "auto"),
-    ("parts", 1, "auto"),
-    ("points", 1, None),
-    ("seed", -np.inf, None),
-)
-"""Options that are whole numbers, the lowest that makes sense, and what else they may be."""
-NUMBER = (int, float, np.integer, np.floating)
 Points = NDArray[np.float64]
 
 
@@ -103,20 +96,19 @@ class Denoiser:
             raise PdflowError(f"Unknown outliers {self.outliers!r}: choose {', '.join(OUTLIERS)}.")
         if self.points is not None and self.mode == "points":
             raise PdflowError("A number of points needs mode resample: each keeps its row else.")
-        value: Any
-        for name, lowest, other in WHOLE_NUMBERS:
-            value = getattr(self, name)
-            if isinstance(value, (int, np.integer)) and value >= lowest:
-                object.__setattr__(self, name, int(value))  # numpy's overflow where Python's do not
-            elif value is not other and value != other:
-                least = f" from {lowest}" if lowest > -np.inf else ""
-                raise PdflowError(f"{name} is {value!r}: give a whole number{least}, or {other}.")
-        value = self.overlap
-        if not (isinstance(value, NUMBER) and 1 <= value < np.inf):
-            raise PdflowError(f"overlap is {value!r}: give a number of patches from 1.")
-        value = self.radius
-        if value is not None and not (isinstance(value, NUMBER) and 0 < value < np.inf):
-            raise PdflowError(f"radius is {value!r}: give a positive number.")
+        whole: tuple[tuple[str, float, str | None], ...] = (
+            ("iterations", 1, "auto"),
+            ("parts", 1, "auto"),
+            ("points", 1, None),
+            ("seed", -np.inf, None),
+        )
+        for name, lowest, other in whole:
+            value = whole_number(name, getattr(self, name), lowest, other)
+            object.__setattr__(self, name, value)
+        if not is_number(self.overlap, 1):
+            raise PdflowError(f"overlap is {self.overlap!r}: give a number of patches from 1.")
+        if self.radius is not None and not is_number(self.radius, np.finfo(float).tiny):
+            raise PdflowError(f"radius is {self.radius!r}: give a positive number.")
 
     def __call__(self, cloud: PointCloud, progress: Progress | None = None) -> Denoised:
         """Denoise a cloud. `progress` is called with the share (0 to 1) done since last time."""
@@ -313,18 +305,6 @@ def _need_surface(count: int) -> None:
 
 
 @dataclass(frozen=True)
-class Told:
-    """What is told of a cloud's noise: a share of it."""
-
-    noise: NoiseEstimate
-    share: float
-
-    def at(self, places: Points) -> Points:
-        """(P,): what is told of the noise at places (P, 3)."""
-        return self.share * self.noise.at(places)
-
-
-@dataclass(frozen=True)
 class Passes:
     """Points after all passes, and what led there."""
 
@@ -362,22 +342,6 @@ def denoise(
         wide = points.detach().double()
         clean = wide.new_tensor(run(PointCloud(wide.cpu().numpy())).cloud.points)
         return clean.to(points.dtype) if points.is_floating_point() else clean
-    array = _as_numbers(points)
+    array = as_numbers(points)
     clean = run(PointCloud(array)).cloud.points
     return clean.astype(array.dtype) if array.dtype.kind == "f" else clean
-
-
-def _as_numbers(points: Any) -> NDArray[Any]:
-    """An array of real numbers, whatever its shape."""
-    try:
-        array = np.asarray(points)
-        if array.dtype.kind == "O":
-            array = array.astype(np.float64)
-    except (TypeError, ValueError):
-        array = np.empty(0, dtype=object)
-    if array.dtype.kind not in "biuf":
-        raise PdflowError(
-            f"Points in this {type(points).__name__} are no numbers: give one row (x, y, z) per "
-            "point, or a cloud that `pdflow.read` has read."
-        )
-    return array

@@ -54,6 +54,18 @@ def told_share(config: FlowConfig, done: int, passes: int) -> float:
     return alone if passes == 1 else first
 
 
+@dataclass(frozen=True)
+class Told:
+    """What is told of a cloud's noise: a share of it."""
+
+    noise: NoiseEstimate
+    share: float
+
+    def at(self, places: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(P,): what is told of the noise at places (P, 3)."""
+        return self.share * self.noise.at(places)
+
+
 def noise_over_radius(
     points: NDArray[np.float64], noise: NoiseEstimate, config: FlowConfig
 ) -> float:
