@@ -360,7 +360,13 @@ def test_a_network_can_be_told_the_estimated_noise(monkeypatch: pytest.MonkeyPat
     assert np.median(told[0]) == pytest.approx(4 * 0.03 / radius, rel=0.15)
 
 
-def test_only_the_last_pass_is_sampled(model: PDFlow, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("points", "expected"),
+    [(700, ["blend", "blend", "resample"]), (3000, ["resample", "blend", "resample"])],
+)
+def test_passes_are_sampled_at_the_end_and_to_add_points(
+    model: PDFlow, monkeypatch: pytest.MonkeyPatch, points: int, expected: list[str]
+) -> None:
     stitched: list[str] = []
     for name in ("blend", "resample"):
         original = getattr(pdflow.pipeline, name)
@@ -370,6 +376,6 @@ def test_only_the_last_pass_is_sampled(model: PDFlow, monkeypatch: pytest.Monkey
             return original(*given)
 
         monkeypatch.setattr(pdflow.pipeline, name, spy)
-    run = Denoiser(model, mode="resample", iterations=3, parts=1, points=700)
-    assert len(run(PointCloud(_sphere(1500))).cloud) == 700
-    assert stitched == ["blend", "blend", "resample"]
+    run = Denoiser(model, mode="resample", iterations=3, parts=1, points=points)
+    assert len(run(PointCloud(_sphere(1500))).cloud) == points
+    assert stitched == expected

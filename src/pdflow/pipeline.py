@@ -195,18 +195,15 @@ class Denoiser:
             split = parts if done == 0 else 1
             scale = 1 / (split * passes)
             told = Told(before, told_share(self.model.config, done, passes))
-            # The places that single patches give are worth less than their mean, so that only the
-            # last pass is sampled, and not below what the noise that is left can be told from.
-            last = self.mode == "resample" and done == passes - 1
-            wanted = max(count, len(points)) if last else None
+            # Means of patches are worth more than the places that single ones give: a pass is
+            # sampled to add points, which the next one is the better for, or as the last one.
+            sampled = self.mode == "resample" and (done == passes - 1 or count > len(points))
+            wanted = max(count, len(points)) if sampled else None
             points = self._one_pass(points, told, wanted, split, scaled(advance, scale))
             done += 1
             after = estimate_noise(points)
-            if (
-                self.mode == "points"
-                and self.iterations == "auto"
-                and after.sigma <= GONE * before.sigma
-            ):
+            gone = self.iterations == "auto" and after.sigma <= GONE * before.sigma
+            if gone and self.mode == "points":
                 break
         if done < passes:
             advance((passes - done) / passes)
