@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from pdflow.cloud import PointCloud
 from pdflow.errors import PdflowError
-from pdflow.io.columns import Dialect, plan_reading, warn_of_losses
+from pdflow.io.tabular.columns import Dialect, plan_reading, warn_of_losses
 
 MAGIC = b"\x93NUMPY"
 COORDINATES = ("x", "y", "z")

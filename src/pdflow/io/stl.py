@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdflow.errors import PdflowError
-from pdflow.io.columns import warn_of_losses
 from pdflow.io.exact import single_precision_losses
 from pdflow.io.off import damaged
+from pdflow.io.tabular.columns import warn_of_losses
 from pdflow.mesh import TriangleMesh
 
 HEADER_BYTES = 80

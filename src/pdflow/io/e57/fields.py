@@ -1,0 +1,236 @@
+"""Point fields of E57 and attributes of a cloud: which field holds what, and of which type."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdflow.io.stream import CHUNK
+from pdflow.io.tabular.plain_types import from_plain, noted_type, plain_type, to_plain
+
+POSITION = ("cartesianX", "cartesianY", "cartesianZ")
+SPHERICAL = ("sphericalRange", "sphericalAzimuth", "sphericalElevation")
+STATE = "cartesianInvalidState"
+SPHERICAL_STATE = "sphericalInvalidState"
+PREFIX = "pdflow"
+EXTENSIONS = {
+    PREFIX: "urn:pdflow:e57:1",
+    "nor": "http://www.libe57.org/E57_NOR_surface_normals.txt",
+}
+GROUPS = {
+    "colors": ("colorRed", "colorGreen", "colorBlue"),
+    "normals": ("nor:normalX", "nor:normalY", "nor:normalZ"),
+}
+STANDARD = {
+    "intensity",
+    "rowIndex",
+    "columnIndex",
+    "returnIndex",
+    "returnCount",
+    "timeStamp",
+    "isIntensityInvalid",
+    "isColorInvalid",
+    "isTimeStampInvalid",
+    STATE,
+}
+_INTEGERS = tuple(np.dtype(t) for t in ("u1", "i1", "<u2", "<i2", "<u4", "<i4", "<i8"))
+
+
+@dataclass(frozen=True)
+class Column:
+    """An attribute and the point fields that hold it, in order."""
+
+    name: str
+    dtype: np.dtype[Any]
+    width: int
+    fields: tuple[str, ...]
+
+    def get(self, values: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+        """The attribute (M,) or (M, W) from fields (M,)."""
+        plain, _ = plain_type(self.dtype) or (self.dtype, 1)
+        stacked = np.stack([values[f] for f in self.fields], axis=1)
+        # Of unsigned 64-bit integers E57 has only the bits.
+        bits = stacked.view(plain) if plain == np.uint64 else stacked.astype(plain, copy=False)
+        return from_plain(bits, self.dtype, self.width)
+
+    def set(self, attribute: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        """The fields (M,) of an attribute (M,) or (M, W)."""
+        columns = to_plain(attribute, self.dtype)
+        columns = columns.view(np.int64) if columns.dtype == np.uint64 else columns
+        return {f: np.ascontiguousarray(columns[:, i]) for i, f in enumerate(self.fields)}
+
+    @property
+    def default(self) -> bool:
+        """Whether a reader finds this attribute if nobody tells it more."""
+        group = GROUPS.get(self.name, (self.name,))
+        same = self.fields == group and self.width == (3 if len(group) == 3 else 0)
+        known = self.dtype in _INTEGERS or self.dtype in (np.float32, np.float64)
+        return same and known and not self.name.startswith(f"{PREFIX}:")
+
+    def note(self) -> dict[str, Any]:
+        """What a reader must be told about it."""
+        return {
+            "name": self.name,
+            "dtype": self.dtype.str,
+            "width": self.width,
+            "fields": list(self.fields),
+        }
+
+
+def columns_to_read(types: Mapping[str, np.dtype[Any]], notes: list[Any]) -> list[Column]:
+    """The attributes in point fields of the given types, in the order of these."""
+    found = [c for c in (_noted(note, types) for note in notes) if c]
+    used = {*POSITION, *SPHERICAL, SPHERICAL_STATE, *(f for c in found for f in c.fields)}
+    free = {name: dtype for name, dtype in types.items() if name not in used}
+    for name, group in GROUPS.items():
+        if len({free.get(f) for f in group}) == 1 and group[0] in free:
+            found.append(Column(name, free[group[0]], 3, group))
+            free = {f: t for f, t in free.items() if f not in group}
+    found += [Column(name, dtype, 0, (name,)) for name, dtype in free.items()]
+    place = {name: i for i, name in enumerate(types)}
+    return sorted(found, key=lambda column: place[column.fields[0]])
+
+
+def columns_to_write(
+    attributes: Mapping[str, NDArray[Any]], extensions: Mapping[str, str]
+) -> tuple[list[Column], list[str]]:
+    """A place for each attribute, and the names of those that have none."""
+    columns, lost = [], []
+    taken: set[str] = set()
+    for name, values in attributes.items():
+        plain = plain_type(values.dtype)
+        width = values.shape[1] if values.ndim == 2 else 0
+        if plain is None or not values.size:
+            lost.append(f"attribute {name!r} ({values.dtype})")
+            continue
+        total = plain[1] * max(width, 1)
+        fields: tuple[str, ...]
+        if name in GROUPS and width == total == 3:
+            fields = GROUPS[name]
+        elif total == 1 and width == 0 and _is_field(name, extensions):
+            fields = (name,)
+        else:
+            fields = tuple(_own_field(name, i if total > 1 else None, taken) for i in range(total))
+        columns.append(Column(name, values.dtype, width, fields))
+    return columns, lost
+
+
+def field_types(prototype: Any, libe57: ModuleType) -> dict[str, np.dtype[Any] | None]:
+    """The type of each point field, None for text."""
+    nodes = [prototype[i] for i in range(prototype.childCount())]
+    return {node.elementName(): _dtype(node, libe57) for node in nodes}
+
+
+def new_field(dtype: np.dtype[Any], file: Any, libe57: ModuleType) -> Any:
+    """The prototype of a point field."""
+    if dtype.kind == "f":
+        precision = libe57.E57_SINGLE if dtype.itemsize == 4 else libe57.E57_DOUBLE
+        return libe57.FloatNode(file, 0.0, precision)
+    limits = np.iinfo(dtype)
+    return libe57.IntegerNode(file, 0, int(limits.min), int(limits.max))
+
+
+def read_fields(
+    points: Any, types: Mapping[str, np.dtype[Any]], file: Any, libe57: ModuleType
+) -> dict[str, NDArray[Any]]:
+    """All values of some point fields, (M,) each.
+
+    They are read piece by piece: a damaged count makes nobody ask for memory.
+    """
+    parts: dict[str, list[NDArray[Any]]] = {name: [] for name in types}
+    if points.childCount() and types:
+        capacity = min(points.childCount(), CHUNK)
+        arrays = {name: np.zeros(capacity, _buffer_type(dtype)) for name, dtype in types.items()}
+        reader = points.reader(_buffers(arrays, capacity, file, libe57))
+        try:
+            while count := reader.read():
+                for name, array in arrays.items():
+                    parts[name].append(array[:count].astype(types[name]))
+        finally:
+            reader.close()
+    return {n: np.concatenate([np.zeros(0, types[n]), *part]) for n, part in parts.items()}
+
+
+def write_fields(
+    points: Any, values: Mapping[str, NDArray[Any]], file: Any, libe57: ModuleType
+) -> None:
+    """Write point fields (M,) of an empty compressed vector."""
+    count = len(next(iter(values.values())))
+    capacity = min(max(count, 1), CHUNK)
+    arrays = {n: np.zeros(capacity, _buffer_type(v.dtype)) for n, v in values.items()}
+    writer = points.writer(_buffers(arrays, capacity, file, libe57))
+    try:
+        for start in range(0, count, capacity):
+            size = min(capacity, count - start)
+            for name, array in arrays.items():
+                array[:size] = values[name][start : start + size]
+            writer.write(size)
+    finally:  # left open after a failure, it would crash the process when it is forgotten
+        writer.close()
+
+
+def _buffers(
+    arrays: Mapping[str, NDArray[Any]], capacity: int, file: Any, libe57: ModuleType
+) -> Any:
+    buffers = libe57.VectorSourceDestBuffer()
+    for name, array in arrays.items():
+        buffers.append(libe57.SourceDestBuffer(file, name, array, capacity, True, True))
+    return buffers
+
+
+def _buffer_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    # pye57 wants types without a byte order; of the wider integers it gets only `long long` right.
+    wide = dtype.kind in "iu" and dtype.itemsize > 2
+    return np.dtype(np.longlong if wide else dtype.char)
+
+
+def _dtype(node: Any, libe57: ModuleType) -> np.dtype[Any] | None:
+    if isinstance(node, libe57.FloatNode):
+        single = node.precision() == libe57.E57_SINGLE
+        return np.dtype(np.float32 if single else np.float64)
+    if isinstance(node, libe57.ScaledIntegerNode):
+        return np.dtype(np.float64)
+    if not isinstance(node, libe57.IntegerNode):
+        return None
+    low, high = node.minimum(), node.maximum()
+    return next(t for t in _INTEGERS if np.iinfo(t).min <= low and high <= np.iinfo(t).max)
+
+
+def _noted(note: Any, types: Mapping[str, np.dtype[Any]]) -> Column | None:
+    """The column a note speaks of, or None if it is not there any more."""
+    kind = noted_type(note)
+    if kind is None:
+        return None
+    try:
+        column = Column(str(note["name"]), *kind, tuple(note["fields"]))
+        _, each = plain_type(column.dtype) or (None, 0)
+        there = all(types[f] is not None for f in column.fields)
+    except (KeyError, TypeError):
+        return None
+    fits = len(column.fields) == each * max(column.width, 1)
+    return column if there and fits and column.fields else None
+
+
+def _is_field(name: str, extensions: Mapping[str, str]) -> bool:
+    """Whether an attribute has the name of a field that E57 or a known extension defines."""
+    prefix, _, local = name.partition(":")
+    known = prefix in extensions and re.fullmatch(r"[A-Za-z_][\w.-]*", local, re.ASCII)
+    return name in STANDARD or (bool(known) and prefix != PREFIX)
+
+
+def _own_field(name: str, index: int | None, taken: set[str]) -> str:
+    """A valid field name for an attribute that E57 does not know."""
+    base = re.sub(r"\W", "_", name, flags=re.ASCII)
+    base = f"{PREFIX}:_{base}" if index is None else f"{PREFIX}:_{base}_{index}"
+    field, number = base, 1
+    while field in taken:
+        number += 1
+        field = f"{base}_{number}"
+    taken.add(field)
+    return field

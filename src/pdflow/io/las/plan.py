@@ -1,0 +1,245 @@
+"""How the attributes of a cloud are laid out in LAS: which point format, which extra bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pdflow.io.exact import always_exact
+from pdflow.io.las.header import EXTRA_BYTES_VLR, LARGEST_VLR, LasHeader
+from pdflow.io.las.layout import (
+    COLORS,
+    DESCRIPTOR,
+    UNDOCUMENTED,
+    Column,
+    Dimension,
+    default_columns,
+    extra_dimensions,
+    new_descriptor,
+    record_dtype,
+    reserved_names,
+    standard_dimensions,
+    unique_name,
+)
+from pdflow.io.stream import Field
+from pdflow.io.tabular.plain_types import noted_type, plain_type
+
+_LONGEST_NAME = 32
+_LONGEST_RECORD = 65535
+_MOST_DESCRIPTORS = LARGEST_VLR // DESCRIPTOR.size
+# What other software looks for; it does not know dimensions of three values.
+_SPLIT_NAMES = {("normals", 3): ("NormalX", "NormalY", "NormalZ")}
+
+
+@dataclass
+class Plan:
+    """A point format, the extra dimensions of its record, and where each attribute goes."""
+
+    point_format: int
+    columns: list[Column] = field(default_factory=list)
+    extra: list[Dimension] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of one point record."""
+        return record_dtype(self.point_format, self.extra)
+
+    @property
+    def descriptors(self) -> bytes:
+        """Data of the extra bytes VLR."""
+        return b"".join(d.raw for d in self.extra)
+
+    def defaults(self) -> list[Column]:
+        """The attributes that a reader finds if nobody tells it more."""
+        dimensions = [*standard_dimensions(self.point_format).values(), *self.extra]
+        return default_columns(dimensions)
+
+
+def plan_to_read(header: LasHeader, notes: list[Any] | None, complete: bool) -> Plan:
+    """The attributes of a file.
+
+    notes     what the file's writer noted about its attributes (see `noted_columns`), or None
+    complete  whether that writer made the file from scratch. Then standard dimensions that it
+              did not note were not in its cloud: the point format just happens to have them.
+    """
+    standard = standard_dimensions(header.point_format)
+    room = header.record_length - record_dtype(header.point_format, []).itemsize
+    descriptors = header.find_vlr(EXTRA_BYTES_VLR)
+    extra = extra_dimensions(header.point_format, descriptors.data if descriptors else b"", room)
+    plan = Plan(header.point_format, extra=extra)
+    known = {**standard, **{d.name: d for d in extra}}
+    plan.columns = [c for c in (_noted_column(note, known) for note in notes or []) if c]
+    used = {d.name for c in plan.columns for d in c.dimensions}
+    names = {c.name for c in plan.columns}
+    for column in plan.defaults():
+        free = column.name not in names and not used & {d.name for d in column.dimensions}
+        if free and not (complete and notes is not None and column.standard):
+            plan.columns.append(column)
+    return plan
+
+
+def plan_to_write(
+    fields: Mapping[str, Field], kept: LasHeader | None, spilled: frozenset[str] = frozenset()
+) -> Plan:
+    """A place for each attribute: as the file it came from had it, where there was one.
+
+    kept     header of the file the cloud came from, or None
+    spilled  attributes with values too large for their standard dimension
+    """
+    old = _kept_extra(kept) if kept else {}
+    own = {n for n, f in fields.items() if n in old and _type_of(old[n]) == (f.dtype, f.width)}
+    others = {n: f for n, f in fields.items() if n not in own}
+    plan = Plan(_choose_point_format(others, kept.point_format if kept else None))
+    standard = standard_dimensions(plan.point_format)
+    homeless: dict[str, Field] = {}
+    for name, spec in fields.items():
+        home = None if name in own else _standard_home(name, spec, standard)
+        if home and name not in spilled:
+            plan.columns.append(Column(name, spec.dtype, spec.width, home))
+        elif plain_type(spec.dtype):
+            homeless[name] = spec
+        else:
+            plan.lost.append(f"attribute {name!r} ({spec.dtype})")
+    untold = kept is not None and UNDOCUMENTED not in old
+    untold = untold and homeless.get(UNDOCUMENTED, Field(np.dtype(bool))).dtype == np.uint8
+    tail = homeless.pop(UNDOCUMENTED) if untold else None
+    _place_extra(plan, homeless, old, tail)
+    return plan
+
+
+def noted_columns(plan: Plan, complete: bool) -> list[dict[str, Any]] | None:
+    """What a reader must be told about the attributes; None where the file speaks for itself.
+
+    complete  as in `plan_to_read`
+    """
+    said = [_note(c) for c in plan.columns]
+    default = [_note(c) for c in plan.defaults()]
+    if all(n in default for n in said) and not (complete and len(said) < len(default)):
+        return None
+    return said
+
+
+def _note(column: Column) -> dict[str, Any]:
+    return {
+        "name": column.name,
+        "dtype": column.dtype.str,
+        "width": column.width,
+        "dimensions": [d.name for d in column.dimensions],
+    }
+
+
+def _noted_column(note: Any, known: dict[str, Dimension]) -> Column | None:
+    """The column a note speaks of, or None if other software has changed its dimensions."""
+    kind = noted_type(note)
+    if kind is None:
+        return None
+    dtype, width = kind
+    try:
+        dimensions = tuple(known[name] for name in note["dimensions"])
+        name = str(note["name"])
+    except (KeyError, TypeError):
+        return None
+    column = Column(name, dtype, width, dimensions)
+    native, each = plain_type(dtype) or (None, 0)
+    if sum(d.columns for d in dimensions) != each * max(width, 1):
+        return None
+    fits = all(d.dtype == native for d in dimensions)
+    return column if dimensions and (fits or column.standard) else None
+
+
+def _choose_point_format(fields: Mapping[str, Field], kept: int | None) -> int:
+    """The format that holds most of the attributes, the file's own if that does, the widest
+    bit fields if they are needed, and then the smallest."""
+
+    def merit(candidate: int) -> tuple[int, bool, int, int]:
+        standard = standard_dimensions(candidate)
+        homes = [h for n, f in fields.items() if (h := _standard_home(n, f, standard))]
+        bits = sum(d.capacity for home in homes for d in home)
+        return len(homes), candidate == kept, bits, -record_dtype(candidate, []).itemsize
+
+    return max(range(11), key=merit)
+
+
+def _standard_home(
+    name: str, spec: Field, standard: dict[str, Dimension]
+) -> tuple[Dimension, ...] | None:
+    """The standard dimensions for an attribute, if they can hold its type."""
+    if name == "colors":
+        fits = spec.width == 3 and spec.dtype.kind == "u" and spec.dtype.itemsize <= 2
+        return tuple(standard[c] for c in COLORS) if fits and COLORS[0] in standard else None
+    dimension = standard.get(name)
+    if dimension is None or name in ("X", "Y", "Z", *COLORS) or spec.width:
+        return None
+    return (dimension,) if always_exact(spec.dtype, dimension.dtype) else None
+
+
+def _place_extra(
+    plan: Plan, fields: dict[str, Field], old: dict[str, Dimension], tail: Field | None
+) -> None:
+    """Give attributes their extra bytes: those of the kept file in its order, then new ones.
+
+    tail  bytes that no descriptor spoke of in the kept file, and none will
+    """
+    rank = {name: place for place, name in enumerate(old)}
+    taken = reserved_names(plan.point_format)
+    used = tail.dtype.itemsize * max(tail.width, 1) if tail else 0
+    room = _LONGEST_RECORD - plan.dtype.itemsize
+    described: list[tuple[int, bytes, tuple[str, int]]] = []  # rank, descriptor, part of what
+    parts_of = {name: _parts(name, spec, old) for name, spec in fields.items()}
+    # Attributes of one dimension come first, so that they get their own names.
+    for name in sorted(fields, key=lambda n: len(parts_of[n])):
+        size = sum(dtype.itemsize * max(width, 1) for _, dtype, width in parts_of[name])
+        if used + size > room or len(described) + len(parts_of[name]) > _MOST_DESCRIPTORS:
+            plan.lost.append(f"attribute {name!r} (a point record has no room for it)")
+            continue
+        used += size
+        for part, (label, dtype, width) in enumerate(parts_of[name]):
+            if label in taken or label not in old:
+                label = unique_name(label, taken, _LONGEST_NAME)
+            taken.add(label)
+            known = old.get(label)
+            if known and _type_of(known) == (dtype, width):
+                described.append((rank[label], known.raw, (name, part)))
+            else:
+                raw = new_descriptor(label, dtype, width)
+                described.append((len(rank) + len(described), raw, (name, part)))
+    described.sort(key=lambda d: d[0])
+    plan.extra = extra_dimensions(plan.point_format, b"".join(d[1] for d in described), used)
+    if tail:
+        plan.columns.append(Column(UNDOCUMENTED, tail.dtype, tail.width, (plan.extra[-1],)))
+    place_of = {part: plan.extra[i] for i, (_, _, part) in enumerate(described)}
+    for name, spec in fields.items():
+        if (name, 0) in place_of:
+            home = tuple(place_of[name, i] for i in range(len(parts_of[name])))
+            plan.columns.append(Column(name, spec.dtype, spec.width, home))
+
+
+def _kept_extra(kept: LasHeader) -> dict[str, Dimension]:
+    """The documented extra dimensions of the kept file, by name, in the file's order."""
+    vlr = kept.find_vlr(EXTRA_BYTES_VLR)
+    plenty = _LONGEST_RECORD * _MOST_DESCRIPTORS
+    found = extra_dimensions(kept.point_format, vlr.data if vlr else b"", plenty)
+    return {d.name: d for d in found if d.raw}
+
+
+def _type_of(dimension: Dimension) -> tuple[np.dtype[Any], int]:
+    return dimension.dtype, dimension.width
+
+
+def _parts(
+    name: str, spec: Field, old: dict[str, Dimension]
+) -> list[tuple[str, np.dtype[Any], int]]:
+    """Label, type and width of the extra dimensions that an attribute takes."""
+    native, each = plain_type(spec.dtype) or (spec.dtype, 1)
+    total = each * max(spec.width, 1)
+    same = old.get(name)
+    if same and (same.dtype, same.columns) == (native, total):
+        return [(name, native, same.width)]
+    split = _SPLIT_NAMES.get((name, total))
+    if split or total > 3:
+        return [(n, native, 0) for n in split or [f"{name}[{i}]" for i in range(total)]]
+    return [(name, native, total if total > 1 else 0)]

@@ -1,0 +1,1 @@
+"""What formats that are tables of points share: rows of text, columns and their types."""
