@@ -40,12 +40,7 @@ _INDEX_BOUNDS = {"row": "rowIndex", "column": "columnIndex", "return": "returnIn
 _MOST_SCANS = 100_000
 
 
-def write_cloud(file: Any, libe57: ModuleType, cloud: PointCloud) -> list[str]:
-    """Fill an open, empty file; returns what it cannot hold."""
-    return _CloudWriter(file, libe57, cloud).write()
-
-
-class _CloudWriter:
+class CloudWriter:
     """Writes one cloud into one open file."""
 
     def __init__(self, file: Any, libe57: ModuleType, cloud: PointCloud) -> None:
