@@ -20,8 +20,8 @@ from torch import Tensor
 
 from pdflow.geometry.neighbors import knn
 from pdflow.kernels.dense import Dense
-from pdflow.kernels.edge import edge_max_torch
-from pdflow.kernels.edge_cpu import EdgeMax
+from pdflow.kernels.edge.cpu import EdgeMax
+from pdflow.kernels.edge.twin import edge_max_torch
 
 SEED = 0
 POINTS, K, WIDTH = 1024, 32, 64

@@ -19,8 +19,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pdflow.kernels.edge import edge_max, edge_max_torch
-from pdflow.kernels.graph import nearest_torch, patch_graph
+from pdflow.kernels.edge import edge_max
+from pdflow.kernels.edge.twin import edge_max_torch
+from pdflow.kernels.graph import patch_graph
+from pdflow.kernels.graph.twin import nearest_torch
 
 WIDTH = 64
 CODE_CHANNELS = 17
@@ -141,8 +143,8 @@ def check_edges(table: Table, points: int, device: str) -> None:
 
 def sweep_forward(table: Table, case: EdgeCase) -> None:
     """Time launches of the forward kernel."""
-    from pdflow.kernels import edge_triton
-    from pdflow.kernels.edge_triton import Launch
+    from pdflow.kernels.edge import triton_max
+    from pdflow.kernels.edge.triton_max import Launch
 
     launches = [
         Launch(64, 4, 1), Launch(64, 4, 2), Launch(64, 4, 3), Launch(64, 8, 1), Launch(128, 8, 1),
@@ -155,7 +157,7 @@ def sweep_forward(table: Table, case: EdgeCase) -> None:
             tensors[:2] = [x.bfloat16() for x in tensors[:2]]
         for launch in tried:
             ms, failure = attempt(
-                lambda: edge_triton.forward(*tensors, precision, True, launch)  # noqa: B023
+                lambda: triton_max.forward(*tensors, precision, True, launch)  # noqa: B023
             )
             print(f"  forward {precision} {describe(launch)} {ms:7.3f} ms {failure}", flush=True)
             best = keep_best(("forward", precision), launch, ms)
@@ -168,8 +170,8 @@ def sweep_forward(table: Table, case: EdgeCase) -> None:
 
 def sweep_backward(table: Table, case: EdgeCase) -> None:
     """Time launches of the backward kernel."""
-    from pdflow.kernels import edge_triton
-    from pdflow.kernels.edge_triton import Launch
+    from pdflow.kernels.edge import triton_max
+    from pdflow.kernels.edge.triton_max import Launch
 
     launches = [
         Launch(64, 4, 1), Launch(64, 4, 1, waves=4), Launch(64, 4, 1, 168, 3), Launch(64, 4, 2),
@@ -184,11 +186,11 @@ def sweep_backward(table: Table, case: EdgeCase) -> None:
         if precision == "bf16":
             tensors[:2] = [x.bfloat16() for x in tensors[:2]]
             dout = dout.bfloat16()
-        _, choice, active = edge_triton.forward(*tensors, precision)
+        _, choice, active = triton_max.forward(*tensors, precision)
         centre, neighbour, graph, weight, _ = tensors
 
         def run(launch: Launch) -> object:
-            return edge_triton.backward(
+            return triton_max.backward(
                 centre, neighbour, graph, weight, choice, active, dout, precision, launch  # noqa: B023
             )  # fmt: skip
 
@@ -276,7 +278,7 @@ def check_compiled_and_captured(table: Table, points: int, device: str) -> None:
 
 def time_graphs(table: Table, batch: int, points: int, device: str) -> None:
     """Check and time the neighbour search."""
-    from pdflow.kernels import graph_triton
+    from pdflow.kernels.graph import triton_nearest
 
     patches = surface_patches(batch, points, device)
     for k in (32, 16):
@@ -288,7 +290,7 @@ def time_graphs(table: Table, batch: int, points: int, device: str) -> None:
         ]  # fmt: skip
         worst = (gathered[0] - gathered[1]).abs().max().item()
         for launch in ((1, 1), (2, 1), (1, 2), (4, 4)):
-            ms, failure = attempt(lambda: graph_triton.nearest(patches, patches, k, *launch))  # noqa: B023
+            ms, failure = attempt(lambda: triton_nearest.nearest(patches, patches, k, *launch))  # noqa: B023
             print(f"  nearest K={k} queries, warps {launch} {ms:7.3f} ms {failure}")
         naive = median_ms(lambda: torch.cdist(patches, patches).topk(k, largest=False))  # noqa: B023
         fused = median_ms(lambda: patch_graph(patches, k))  # noqa: B023
@@ -308,7 +310,7 @@ def main() -> None:
         raise SystemExit("The kernels are timed on a CUDA device, and there is none here.")
     import triton
 
-    from pdflow.kernels import edge_triton
+    from pdflow.kernels.edge import triton_max
 
     torch.manual_seed(options.seed)
     began = time.perf_counter()
@@ -321,7 +323,7 @@ def main() -> None:
     check_compiled_and_captured(table, options.points, "cuda")
     for groups, k in ((1, 32),):
         case = edge_case(groups, options.patches, options.points, k, "cuda")
-        active = edge_triton.forward(*(x.detach() for x in case.arguments()), "tf32")[2]
+        active = triton_max.forward(*(x.detach() for x in case.arguments()), "tf32")[2]
         bits = sum(((active >> bit) & 1).sum().item() for bit in range(k))
         table.add(f"G={groups} K={k}: {bits / active.numel() / k:.2f} of the edges are active")
         sweep_forward(table, case)

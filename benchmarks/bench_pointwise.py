@@ -21,13 +21,14 @@ import triton.testing
 from torch import Tensor
 
 from pdflow.bench.machine import commit
-from pdflow.kernels import affine_triton, couple_triton, edge_split_triton
-from pdflow.kernels.affine import affine_torch
-from pdflow.kernels.couple_triton import Couple, Kept, Shape
-from pdflow.kernels.coupling import couple_torch
-from pdflow.kernels.edge import edge_pool
-from pdflow.kernels.edge_pool_triton import EdgePool
+from pdflow.kernels.coupling import triton_autograd
+from pdflow.kernels.coupling.triton_autograd import Couple, Kept, Shape
+from pdflow.kernels.coupling.twin import couple_torch
+from pdflow.kernels.edge import edge_pool, triton_split
+from pdflow.kernels.edge.triton_autograd import EdgePool
 from pdflow.kernels.graph import patch_graph
+from pdflow.kernels.mixing import triton_affine
+from pdflow.kernels.mixing.twin import affine_torch
 
 WIDTH = 64
 FACTOR = 2 * 1.9 / math.pi
@@ -126,20 +127,20 @@ def time_coupling(batch: int, points: int, groups: int, channels: int, deep: boo
     kind = f"G={groups} C={channels} {'deep' if deep else 'flat'}"
 
     def forward(*launch: int) -> tuple[Tensor, Tensor | None, Kept]:
-        return couple_triton.forward(
+        return triton_autograd.forward(
             x, total, features, layers, FACTOR, shape, "bf16", True, launch
         )
 
     y, _, kept = forward(*TILES[0])
     gradients = x, y, kept.scale, dy, total, FACTOR, shape, "bf16"
-    dx, dout = couple_triton.backward_outputs(*gradients)
+    dx, dout = triton_autograd.backward_outputs(*gradients)
 
     def network(*launch: int) -> object:
         if features is not None:
-            return couple_triton.backward_layer(dout, features, layers, shape, "bf16", launch)
+            return triton_autograd.backward_layer(dout, features, layers, shape, "bf16", launch)
         assert kept.hidden is not None
         assert kept.inputs is not None
-        return couple_triton.backward_layers(
+        return triton_autograd.backward_layers(
             dout, kept.hidden, kept.inputs, layers, dx, shape, "bf16", launch
         )
 
@@ -147,7 +148,7 @@ def time_coupling(batch: int, points: int, groups: int, channels: int, deep: boo
     sweep(
         f"coupling backward, outputs {kind}",
         [(16, 4), (32, 2), (32, 4), (64, 4)],
-        lambda *launch: couple_triton.backward_outputs(*gradients, *launch),
+        lambda *launch: triton_autograd.backward_outputs(*gradients, *launch),
     )
     sweep(f"coupling backward, network {kind}", TILES, network)
 
@@ -158,7 +159,7 @@ def check_affine(channels: int, relu: bool) -> None:
     dy = normal(4, 1000, channels)
     single = [leaf.clone().requires_grad_() for leaf in leaves]
     double = [leaf.double().requires_grad_() for leaf in leaves]
-    y, expected = affine_triton.Affine.apply(*single, relu, "bf16"), affine_torch(*double, relu)
+    y, expected = triton_affine.Affine.apply(*single, relu, "bf16"), affine_torch(*double, relu)
     found = [y.detach(), *torch.autograd.grad(y, single, dy)]
     wanted = [expected.detach(), *torch.autograd.grad(expected, double, dy.double())]
     print(f"affine C={channels} relu={relu}: {errors(found, wanted)}")
@@ -170,12 +171,12 @@ def time_affine(batch: int, points: int, channels: int) -> None:
     sweep(
         f"affine forward C={channels}",
         [(32, 4, 4, 1), (32, 4, 4, 2), *TILES],
-        lambda *launch: affine_triton.forward(x, matrix, bias, False, "tf32", launch),
+        lambda *launch: triton_affine.forward(x, matrix, bias, False, "tf32", launch),
     )
     sweep(
         f"affine backward C={channels}",
         [(32, 4, 4, 1), (32, 4, 4, 2), (64, 8, 2, 1), (64, 8, 2, 2), (64, 8, 4, 1), *TILES],
-        lambda *launch: affine_triton.backward(x, matrix, None, x, "bf16", launch),
+        lambda *launch: triton_affine.backward(x, matrix, None, x, "bf16", launch),
     )
 
 
@@ -208,12 +209,12 @@ def time_split(batch: int, points: int, groups: int, channels: int, inputs: int)
     sweep(
         f"first layer forward G={groups} {inputs}",
         FORWARD,
-        lambda *launch: edge_split_triton.forward(x, inputs, weight, bias, False, "bf16", *launch),
+        lambda *launch: triton_split.forward(x, inputs, weight, bias, False, "bf16", *launch),
     )
     sweep(
         f"first layer backward G={groups} {inputs}",
         [(64, 4, 2), (64, 8, 2), *BACKWARD[2:]],
-        lambda *launch: edge_split_triton.backward(
+        lambda *launch: triton_split.backward(
             x, inputs, weight, dcentre, dneighbour, None, False, "bf16", *launch
         ),
     )

@@ -10,7 +10,7 @@ from pdflow.flow.augment import AbsoluteCondition, Augmentation, EdgeCondition
 from pdflow.flow.filters import FixedBinaryMask, LatentCodeConsistency, LearnableBinaryMask
 from pdflow.flow.permutation import InvertibleLinear
 from pdflow.flow.units import EdgeUnit
-from pdflow.kernels.condition import gather_points
+from pdflow.kernels.augmentation.twin import gather_points
 from pdflow.kernels.edge import edge_max
 from pdflow.kernels.graph import patch_graph
 
@@ -72,7 +72,7 @@ def test_edge_max_gives_the_same_in_chunks(monkeypatch: pytest.MonkeyPatch) -> N
     graph = torch.randint(10, (3, 10, 4))
     weight, bias = torch.randn(2, 8, 8, dtype=torch.float64), torch.randn(2, 8).double()
     whole = edge_max(centre.requires_grad_(), neighbour, graph, weight, bias)
-    monkeypatch.setattr("pdflow.kernels.edge.CHUNK_EDGES", 12)
+    monkeypatch.setattr("pdflow.kernels.edge.twin.CHUNK_EDGES", 12)
     with torch.no_grad():
         chunked = edge_max(centre, neighbour, graph, weight, bias)
     assert torch.allclose(whole, chunked, atol=1e-14)

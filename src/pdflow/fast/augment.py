@@ -26,10 +26,9 @@ from pdflow.flow.augment import (
     EdgeCondition,
     GraphCondition,
 )
-from pdflow.kernels.dense import Dense
-from pdflow.kernels.edge_cpu import neighbour_mean
-from pdflow.kernels.gated import LOG_SCALE_SPEED
-from pdflow.kernels.tile import Array
+from pdflow.kernels.augmentation.weights import LOG_SCALE_SPEED
+from pdflow.kernels.dense import Array, Dense
+from pdflow.kernels.edge.cpu import neighbour_mean
 
 Condition = Callable[[Array, Graph], Array]
 

@@ -14,8 +14,7 @@ from pdflow.flow.actnorm import ActNorm
 from pdflow.flow.bijection import Bijection, Chain
 from pdflow.flow.coupling import Coupling
 from pdflow.flow.permutation import InvertibleLinear
-from pdflow.kernels.dense import Dense
-from pdflow.kernels.tile import Array
+from pdflow.kernels.dense import Array, Dense
 
 CONSTANT_SPAN = 0.001
 """Scales that move by no more than this are taken for constant: exp(s) then stays within 0.05 % of

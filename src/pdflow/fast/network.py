@@ -14,9 +14,8 @@ from pdflow.fast.flow import FastBlock, FastCoupling, Spans, merge_spans
 from pdflow.fast.units import Graph, linear, wide
 from pdflow.flow.bijection import Chain
 from pdflow.flow.filters import FixedBinaryMask, LatentCodeConsistency, LearnableBinaryMask
-from pdflow.kernels.dense import Dense
-from pdflow.kernels.graph_cpu import patch_graph
-from pdflow.kernels.tile import Array
+from pdflow.kernels.dense import Array, Dense
+from pdflow.kernels.graph.cpu import patch_graph
 from pdflow.model import LEAST_NOISE, PDFlow
 
 

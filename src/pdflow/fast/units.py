@@ -7,9 +7,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from pdflow.flow.units import EdgeUnit, GroupedLinear, LinearUnit
-from pdflow.kernels.dense import Dense
-from pdflow.kernels.edge_cpu import EdgeMax
-from pdflow.kernels.tile import Array
+from pdflow.kernels.dense import Array, Dense
+from pdflow.kernels.edge.cpu import EdgeMax
 
 Graph = NDArray[np.int64]
 Wide = NDArray[np.float64]

@@ -16,10 +16,11 @@ from torch.nn.functional import logsigmoid
 
 from pdflow.flow.bijection import Bijection, Chain, Sigmoid
 from pdflow.flow.units import EdgeUnit, GroupedLinear
-from pdflow.kernels.affine import affine
-from pdflow.kernels.condition import ConditionWeights, gather_points, neighbour_mean
-from pdflow.kernels.gated import GatedWeights, Norm, gated_couple, shift_and_scale
+from pdflow.kernels.augmentation import gated_couple, neighbour_mean
+from pdflow.kernels.augmentation.twin import gather_points, shift_and_scale
+from pdflow.kernels.augmentation.weights import ConditionWeights, GatedWeights, Norm
 from pdflow.kernels.grouped import grouped_product
+from pdflow.kernels.mixing import affine
 
 CONDITIONS = ("absolute", "edge", "graph")
 FLOWS = ("couplings", "affine")

@@ -11,7 +11,7 @@ from pdflow.flow.bijection import Bijection, Chain, no_change
 from pdflow.flow.coupling import Coupling
 from pdflow.flow.mixing import Map, affine_maps
 from pdflow.flow.permutation import Reverse
-from pdflow.kernels.affine import affine
+from pdflow.kernels.mixing import affine
 
 
 class Block(Chain):

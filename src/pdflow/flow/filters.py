@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import mse_loss
 
-from pdflow.kernels.affine import affine
+from pdflow.kernels.mixing import affine
 
 FILTERS = ("fbm", "lbm", "lcc")
 INITS = ("paper", "authors")

@@ -8,7 +8,8 @@ from torch import Tensor
 from pdflow.flow.actnorm import ActNorm
 from pdflow.flow.bijection import Bijection
 from pdflow.flow.permutation import InvertibleLinear
-from pdflow.kernels.mixing import mixing_maps, with_norms
+from pdflow.kernels.mixing import mixing_maps
+from pdflow.kernels.mixing.twin import with_norms
 
 Map = tuple[Tensor, Tensor]
 """A (C, C) and b (C,) of an affine map x A + b of the channels of every point."""

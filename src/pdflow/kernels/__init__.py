@@ -1,7 +1,7 @@
 """The few hot loops, each behind a plain signature.
 
 Every loop has a twin in plain torch, which runs anywhere. On an NVIDIA GPU, with Triton installed,
-the fused kernels of the `*_triton` modules take its place; nothing of theirs is imported before.
+the fused kernels of the `triton_*` modules take its place; nothing of theirs is imported before.
 """
 
 from __future__ import annotations

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-collect_ignore_glob = [] if find_spec("triton") else ["*_triton.py"]
+collect_ignore_glob = [] if find_spec("triton") else ["*triton_*.py"]

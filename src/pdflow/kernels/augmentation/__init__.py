@@ -1,0 +1,107 @@
+"""The augmentation module: its condition net and its gated couplings."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from pdflow.kernels import Precision, default_precision, runs_triton
+from pdflow.kernels.augmentation.twin import gated_couple_torch, neighbour_mean_torch
+from pdflow.kernels.augmentation.weights import ConditionWeights, GatedWeights, Norm
+
+_FUSED_DIMS = 4
+_FUSED_WIDTHS = (32, 64)
+_FUSED_CHANNELS = 128
+
+_ROOMY = 200 * 1024
+"""Bytes of shared memory for which a program can hold all weights of the widest network in tf32."""
+
+
+def neighbour_mean(
+    points: Tensor,
+    neighbours: Tensor,
+    weights: ConditionWeights,
+    precision: Precision | None = None,
+) -> Tensor:
+    """Features (B, N, F): three layers for each point, the mean over K neighbours, the last layer.
+
+    points      (B, N, D)
+    neighbours  (B, N, K) rows of points
+    precision   of products; by default that of `torch.set_float32_matmul_precision`. Fused kernels
+                run unless it is "ieee", round to tf32 forward and to bf16 backward; positions
+                themselves are not rounded. For "bf16" they return bf16.
+    """
+    precision = precision or default_precision(points.dtype)
+    if precision != "ieee" and _runs_condition_kernels(points, weights):
+        from pdflow.kernels.augmentation.triton_condition import NeighbourMean
+
+        result: Tensor = NeighbourMean.apply(
+            points.contiguous(), neighbours, precision, *(weight.contiguous() for weight in weights)
+        )  # type: ignore[no-untyped-call]
+        return result
+    return neighbour_mean_torch(points, neighbours, weights)
+
+
+def gated_couple(
+    x: Tensor,
+    features: Tensor,
+    weights: GatedWeights,
+    norm: Norm | None,
+    *,
+    keep_first: bool,
+    total: Tensor | None = None,
+    drawn: bool = False,
+    squash: bool = False,
+    precision: Precision | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """y = (x + shift) sigmoid(scale) on one part of the channels, as the other part says.
+
+    x           (B, N, C)
+    features    (B, N, F) of the condition net, float32 or bf16
+    keep_first  whether the first C - M channels are kept, or the last ones
+    total       (B, N) log-determinant terms of what came before
+    drawn       whether terms begin with -log N(x; 0, I): those of the last coupling are -log q then
+    squash      whether a sigmoid of all channels follows
+    precision   of products; by default that of `torch.set_float32_matmul_precision`. Fused kernels
+                run unless it is "ieee", and round to bf16 backward
+    returns     y (B, N, C), total plus the terms (B, N) of this coupling, and the features: given
+                to the next coupling, their gradients are added up on the way back
+    """
+    precision = precision or default_precision(x.dtype)
+    if precision != "ieee" and norm and _runs_gated_kernels(x, features, weights, precision):
+        from pdflow.kernels.augmentation.triton_autograd import GatedCouple
+
+        result: tuple[Tensor, Tensor, Tensor] = GatedCouple.apply(
+            x.contiguous(),
+            features.contiguous(),
+            None if total is None else total.contiguous(),
+            norm,
+            keep_first,
+            drawn,
+            squash,
+            precision,
+            *(weight.contiguous() for weight in weights if weight is not None),
+        )  # type: ignore[no-untyped-call]
+        return result
+    y, terms = gated_couple_torch(x, features, weights, norm, keep_first, total, drawn, squash)
+    return y, terms, features
+
+
+def _runs_condition_kernels(points: Tensor, weights: ConditionWeights) -> bool:
+    if not runs_triton(points) or points.dtype != torch.float32:
+        return False
+    features, width = weights.last.shape
+    return points.shape[-1] <= _FUSED_DIMS and width in _FUSED_WIDTHS and features in _FUSED_WIDTHS
+
+
+def _runs_gated_kernels(
+    x: Tensor, features: Tensor, weights: GatedWeights, precision: Precision
+) -> bool:
+    if not runs_triton(x) or x.dtype != torch.float32 or x.shape[-1] > _FUSED_CHANNELS:
+        return False
+    width = len(weights.lift)
+    if width not in _FUSED_WIDTHS or features.shape[-1] != width:
+        return False
+    from pdflow.kernels.triton_launch import shared_memory
+
+    return precision == "bf16" or width < _FUSED_WIDTHS[-1] or shared_memory(x.device) >= _ROOMY

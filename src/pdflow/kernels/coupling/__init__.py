@@ -1,0 +1,73 @@
+"""Coupling layers with point-wise networks: shift and scale from one part of the channels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from pdflow.kernels import Precision, default_precision, runs_triton
+from pdflow.kernels.coupling.twin import couple_torch
+from pdflow.kernels.grouped import Layer
+
+_FUSED_WIDTHS = (32, 64)
+_FUSED_CHANNELS = 128
+
+
+def couple(
+    x: Tensor,
+    layers: Sequence[Layer],
+    kept: int,
+    clamp: float,
+    *,
+    features: Tensor | None = None,
+    total: Tensor | None = None,
+    inverse: bool = False,
+    flip_in: bool = False,
+    flip_out: bool = False,
+    precision: Precision | None = None,
+) -> tuple[Tensor, Tensor | None]:
+    """A coupling of Table 5: y = [h1, (h2 - b) exp(-s)], or back.
+
+    x          (B, N, C): h1 is its first `kept` channels, h2 the others
+    layers     the network that gives s and b (2 groups), or b alone (1 group), with relu between
+               layers; the last layer is the shift's and scale's, of C - kept channels
+    clamp      s = (2 clamp / pi) atan(raw)
+    features   (G, B, N, F) what the network looks at in place of h1
+    total      (B, N) log-determinant terms of what came before
+    inverse    y = [h1, h2 exp(s) + b]
+    flip_in    x has its channels turned around; flip_out turns those of y around
+    precision  of products; by default that of `torch.set_float32_matmul_precision`. The fused
+               kernels round to tf32 unless "ieee" is asked for, where plain torch is as fast;
+               "bf16" rounds to bf16 in the backward pass, and in the forward pass to fp16, which
+               has as many digits as tf32. All else is fp32.
+    returns    y (B, N, C), and total plus the terms (B, N) of this coupling: `total` itself where
+               there is no scale
+    """
+    factor = 2 * clamp / math.pi
+    precision = precision or default_precision(x.dtype)
+    if precision != "ieee" and _fused(x, layers, features):
+        from pdflow.kernels.coupling.triton_autograd import Couple, Shape, forward
+
+        shape = Shape(x.shape[-1], kept, len(layers[0][0]), inverse, flip_in, flip_out)
+        arguments = (
+            x.contiguous(),
+            None if total is None or shape.groups == 1 else total.contiguous(),
+            None if features is None else features.contiguous(),
+        )
+        tensors = [tensor.contiguous() for layer in layers for tensor in layer]
+        if torch.is_grad_enabled():
+            y, terms = Couple.apply(*arguments, factor, shape, precision, *tensors)  # type: ignore[no-untyped-call]
+        else:
+            y, terms, _ = forward(*arguments, tensors, factor, shape, precision, keep=False)
+        return y, total if terms is None else terms
+    return couple_torch(x, layers, kept, factor, features, total, inverse, flip_in, flip_out)
+
+
+def _fused(x: Tensor, layers: Sequence[Layer], features: Tensor | None) -> bool:
+    if not runs_triton(x) or x.dtype != torch.float32 or x.shape[-1] > _FUSED_CHANNELS:
+        return False
+    width = layers[-1][0].shape[1]
+    return width in _FUSED_WIDTHS and len(layers) == (4 if features is None else 1)
