@@ -21,9 +21,9 @@ import numpy as np
 import torch
 
 from pdflow import pipeline
-from pdflow.bench.machine import commit, describe_machine
 from pdflow.cloud import PointCloud
 from pdflow.pipeline import DEFAULT_MODEL, Denoiser
+from pdflow.provenance import describe_machine, source_version
 from pdflow.weights import load_model
 
 SEED = 0
@@ -43,7 +43,7 @@ def main() -> None:
     parser.add_argument("--sizes", default="10000,100000", help="points, with commas between")
     given = parser.parse_args()
     print(describe_machine())
-    print(f"torch {torch.__version__}, commit {commit()}, seed {SEED}, model {given.model}")
+    print(f"torch {torch.__version__}, commit {source_version()}, seed {SEED}, model {given.model}")
     model = load_model(given.model)
 
     cloud = bumpy_sphere(10_000)

@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from pdflow.bench.machine import commit, describe_machine
 from pdflow.geometry import farthest_point_sampling, knn, sample_mesh
 from pdflow.mesh import TriangleMesh
+from pdflow.provenance import describe_machine, source_version
 
 SEED = 0
 Runs = dict[str, Callable[[], object]]
@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="leave the clouds of a million out")
     quick = parser.parse_args().quick
     print(describe_machine())
-    print(f"commit {commit()}, seed {SEED}")
+    print(f"commit {source_version()}, seed {SEED}")
     peers = {name: find(module) for name, module in PEERS.items()}
     print()
 

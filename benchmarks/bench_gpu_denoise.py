@@ -18,13 +18,14 @@ import numpy as np
 import torch
 from bench_denoise import bumpy_sphere, stage_times
 
-from pdflow.bench.machine import commit, describe_machine
 from pdflow.cloud import PointCloud
+from pdflow.device import best_device
 from pdflow.geometry.patches import cover
-from pdflow.inference import GPU_BATCH, best_device, network_frames, told_noise
+from pdflow.inference import GPU_BATCH, network_frames, told_noise
 from pdflow.model import PDFlow
 from pdflow.noise.estimate import estimate_noise
 from pdflow.pipeline import DEFAULT_MODEL, Denoiser
+from pdflow.provenance import describe_machine, source_version
 from pdflow.weights import load_model
 
 SEED = 0
@@ -41,7 +42,7 @@ def main() -> None:
     device = torch.device(best_device())
     gpu = torch.cuda.get_device_name() if device.type == "cuda" else "no GPU"
     print(f"{gpu}; {describe_machine()}")
-    print(f"torch {torch.__version__}, commit {commit()}, seed {SEED}, model {given.model}")
+    print(f"torch {torch.__version__}, commit {source_version()}, seed {SEED}, model {given.model}")
     model = load_model(given.model, device)
     cloud = bumpy_sphere(given.points)
     for seed in (None, SEED):

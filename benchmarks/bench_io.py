@@ -19,9 +19,9 @@ from pathlib import Path
 import numpy as np
 
 from pdflow import PointCloud, read, write
-from pdflow.bench.machine import commit, describe_machine
 from pdflow.errors import PdflowError
 from pdflow.io import FORMATS
+from pdflow.provenance import describe_machine, source_version
 
 SEED = 0
 ROUNDS = 3
@@ -32,7 +32,7 @@ def main() -> None:
     parser.add_argument("--points", type=int, default=1_000_000, help="points in the cloud")
     points = parser.parse_args().points
     print(describe_machine())
-    print(f"commit {commit()}, seed {SEED}, {points} points, best of {ROUNDS}\n")
+    print(f"commit {source_version()}, seed {SEED}, {points} points, best of {ROUNDS}\n")
     print(f"{'format':22} {'read':>8} {'write':>8} {'bytes per point':>17}")
     cloud = scan(points)
     with tempfile.TemporaryDirectory() as folder:

@@ -19,13 +19,13 @@ import trimesh
 from numpy.typing import NDArray
 
 from pdflow import lateral, pipeline
-from pdflow.bench.machine import commit
 from pdflow.bench.tables.lidar import AZIMUTHS, BEAMS
 from pdflow.cloud import PointCloud
 from pdflow.io import read_mesh
 from pdflow.mesh import TriangleMesh
 from pdflow.metrics import sq_chamfer
 from pdflow.noise.lidar import simulate_lidar
+from pdflow.provenance import source_version
 from pdflow.train.folders import read_source
 from pdflow.train.recipe import load_recipe
 from pdflow.weights import load_model
@@ -63,7 +63,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("data", type=Path)
     given = parser.parse_args()
-    print(f"commit {commit()}, seed {SEED}\n")
+    print(f"commit {source_version()}, seed {SEED}\n")
     print("| cloud | along / across | CD, all movement | CD, as shipped |\n|---|---|---|---|")
     run = pipeline.Denoiser(load_model("pdflow"))
     settle = pipeline.without_evening

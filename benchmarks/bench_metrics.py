@@ -15,10 +15,10 @@ from collections.abc import Callable
 import numpy as np
 from scipy.spatial import ConvexHull
 
-from pdflow.bench.machine import commit, describe_machine
 from pdflow.geometry.triangles import cast_rays, closest_on_mesh, faces_to_points
 from pdflow.mesh import TriangleMesh
 from pdflow.metrics import METRICS, measure
+from pdflow.provenance import describe_machine, source_version
 
 POINTS = 50_000
 SEED = 0
@@ -65,7 +65,7 @@ def main() -> None:
     clean = np.einsum("mk,mki->mi", weights, mesh.triangles[faces])
     pred = clean + 0.01 * rng.standard_normal(clean.shape)
     print(describe_machine())
-    print(f"commit {commit()}, seed {SEED}, {POINTS} points, {len(mesh.faces)} faces\n")
+    print(f"commit {source_version()}, seed {SEED}, {POINTS} points, {len(mesh.faces)} faces\n")
     report("closest_on_mesh", best_of(lambda: closest_on_mesh(pred, mesh)))
     report("faces_to_points", best_of(lambda: faces_to_points(mesh, pred)))
     report("cast_rays", best_of(lambda: cast_rays(3 * pred, -pred, mesh)))

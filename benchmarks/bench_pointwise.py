@@ -20,7 +20,6 @@ import torch
 import triton.testing
 from torch import Tensor
 
-from pdflow.bench.machine import commit
 from pdflow.kernels.coupling import triton_autograd
 from pdflow.kernels.coupling.triton_autograd import Couple, Kept, Shape
 from pdflow.kernels.coupling.twin import couple_torch
@@ -29,6 +28,7 @@ from pdflow.kernels.edge.triton_autograd import EdgePool
 from pdflow.kernels.graph import patch_graph
 from pdflow.kernels.mixing import triton_affine
 from pdflow.kernels.mixing.twin import affine_torch
+from pdflow.provenance import source_version
 
 WIDTH = 64
 FACTOR = 2 * 1.9 / math.pi
@@ -230,7 +230,7 @@ def main() -> None:
     torch.manual_seed(options.seed)
     print(
         f"{torch.cuda.get_device_name()}, torch {torch.__version__}, Triton {triton.__version__}, "
-        f"Python {platform.python_version()}, commit {commit()}; B={options.patches} "
+        f"Python {platform.python_version()}, commit {source_version()}; B={options.patches} "
         f"N={options.points} H={WIDTH}"
     )
     size = options.patches, options.points

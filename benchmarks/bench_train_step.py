@@ -20,9 +20,9 @@ from dataclasses import replace
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from pdflow.bench.machine import commit
 from pdflow.kernels import plain_torch
 from pdflow.losses import MATCHINGS, exact_matching
+from pdflow.provenance import source_version
 from pdflow.train.capture import captured
 from pdflow.train.data import PatchPool
 from pdflow.train.loop import Trainer
@@ -187,7 +187,7 @@ def main() -> None:
 
     print(
         f"{torch.cuda.get_device_name()}, torch {torch.__version__}, Triton {triton.__version__}, "
-        f"Python {platform.python_version()}, commit {commit()}, seed {options.seed}, "
+        f"Python {platform.python_version()}, commit {source_version()}, seed {options.seed}, "
         f"{POINTS} points a patch\n"
     )
     generator = torch.Generator("cuda").manual_seed(options.seed)

@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pdflow.bench.machine import commit
 from pdflow.geometry import knn, unit_sphere
 from pdflow.noise.estimate import (
     LOG_SPREADS,
@@ -34,6 +33,7 @@ from pdflow.noise.estimate import (
     estimate_with,
     network_from,
 )
+from pdflow.provenance import source_version
 
 ROOT = Path(__file__).resolve().parents[1]
 COEFFICIENTS = ROOT / "src/pdflow/noise/estimate.json"
@@ -252,7 +252,7 @@ def rounded(values: Any) -> Any:
 def as_text(document: dict[str, Any], shapes: int) -> str:
     about = {
         "made by": "benchmarks/fit_noise_estimate.py --write",
-        "commit": commit(),
+        "commit": source_version(),
         "seed": SEED,
         "data": f"{shapes} training shapes of PUSet, {CLOUDS} noisy clouds of each",
     }
@@ -288,7 +288,7 @@ def check_shape(pack: Path, shape: int, network: Network) -> list[float]:
 
 def report(names: list[str], estimates: np.ndarray) -> None:
     """Print hits and errors for every level, and the shapes that are off."""
-    print(f"{len(names)} unseen shapes, commit {commit()}, seed {SEED}")
+    print(f"{len(names)} unseen shapes, commit {source_version()}, seed {SEED}")
     print("points  noise  within 20 %  mean |log error|   10 %   50 %   90 % of shapes: estimate")
     for (resolution, level), values in zip(CHECKED, estimates.T, strict=True):
         low, middle, high = np.quantile(values, [0.1, 0.5, 0.9])

@@ -21,8 +21,8 @@ from typing import Any
 
 import torch
 
-from pdflow.bench.machine import commit, describe_machine
 from pdflow.model import FlowConfig
+from pdflow.provenance import describe_machine, source_version
 from pdflow.train.folders import read_source
 from pdflow.train.loop import Trainer
 from pdflow.train.provenance import provenance
@@ -139,7 +139,7 @@ def main() -> None:
         {each["variant"]: each for each in map(json.loads, kept.open())} if kept.exists() else {}
     )
     names = given.only.split(";") if given.only else [*GOING_ON, *FRESH]
-    print(f"{describe_machine()}, commit {commit()}, {given.steps} steps each\n")
+    print(f"{describe_machine()}, commit {source_version()}, {given.steps} steps each\n")
     print(
         "| variant | patches | error at 1 / 2 / 3 % | chamfer at 1 / 2 / 3 % |\n|---|---|---|---|"
     )
@@ -149,7 +149,7 @@ def main() -> None:
             weights = given.output / f"{name.replace(' ', '-')}.safetensors"
             init = given.init if name in GOING_ON else None
             result = measure(recipe, shapes, device, init, weights)
-            results[name] = {"variant": name, "commit": commit()} | result
+            results[name] = {"variant": name, "commit": source_version()} | result
             with kept.open("a") as file:
                 file.write(json.dumps(results[name]) + "\n")
         print(line(name, results[name]), flush=True)

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
-from pdflow.bench.machine import commit
 from pdflow.cloud import PointCloud
 from pdflow.metrics import sq_chamfer
 from pdflow.pipeline import Denoiser
+from pdflow.provenance import source_version
 from pdflow.train.folders import read_source
 from pdflow.train.recipe import load_recipe
 from pdflow.weights import load_model
@@ -39,7 +39,7 @@ def main() -> None:
     shapes = read_source(options.data, (), Path("cache")).split(holdout)[1]
     clouds = [cloud for cloud in shapes.in_order() if len(cloud) == options.points]
     print(
-        f"commit {commit()}, seed {options.seed}, {options.mode}, {options.points} points, "
+        f"commit {source_version()}, seed {options.seed}, {options.mode}, {options.points} points, "
         f"{len(clouds)} held-out shapes: CD e-4"
     )
     for level in options.levels:

@@ -24,10 +24,10 @@ import numpy as np
 import pdflow
 from pdflow.bench import peers
 from pdflow.bench.cases import Case
-from pdflow.bench.machine import commit, describe_machine
 from pdflow.bench.peers.rule import Rule
 from pdflow.metrics import measure
 from pdflow.noise.models import add_noise
+from pdflow.provenance import describe_machine, source_version
 from pdflow.train.recipe import load_recipe
 
 LEVELS = (0.01, 0.02, 0.03)
@@ -107,7 +107,7 @@ def main() -> None:
     parser.add_argument("--peers", default=",".join(peer.name for peer in peers.PEERS))
     parser.add_argument("--write", action="store_true")
     args = parser.parse_args()
-    print(f"commit {commit()}, {describe_machine()}, noise of seed 0")
+    print(f"commit {source_version()}, {describe_machine()}, noise of seed 0")
     for name in args.peers.split(","):
         (peer,) = (peer for peer in peers.PEERS if peer.name == name)
         if peer.missing():

@@ -15,8 +15,11 @@ Importing this package is cheap: torch and numba are loaded by the first call th
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pdflow.lazy import lazy_names
+
+__version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from pdflow.cloud import PointCloud as PointCloud
@@ -31,35 +34,16 @@ if TYPE_CHECKING:
     from pdflow.pipeline import Denoiser as Denoiser
     from pdflow.pipeline import denoise as denoise
     from pdflow.weights import load_model as load_model
-
-__version__ = "0.1.0"
-
-_LAZY = {
-    "Denoiser": "pdflow.pipeline",
-    "PointCloud": "pdflow.cloud",
-    "TriangleMesh": "pdflow.mesh",
-    "denoise": "pdflow.pipeline",
-    "estimate_noise": "pdflow.noise.estimate",
-    "load_model": "pdflow.weights",
-    "open_reader": "pdflow.io",
-    "open_writer": "pdflow.io",
-    "read": "pdflow.io",
-    "read_mesh": "pdflow.io",
-    "write": "pdflow.io",
-    "write_mesh": "pdflow.io",
-}
-
-__all__ = ["__version__", *sorted(_LAZY)]
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name from its module on first use (PEP 562)."""
-    if name not in _LAZY:
-        raise AttributeError(f"module 'pdflow' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_LAZY[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
+else:
+    __getattr__, __dir__, __all__ = lazy_names(
+        __name__,
+        {
+            "cloud": ["PointCloud"],
+            "io": ["open_reader", "open_writer", "read", "read_mesh", "write", "write_mesh"],
+            "mesh": ["TriangleMesh"],
+            "noise.estimate": ["estimate_noise"],
+            "pipeline": ["Denoiser", "denoise"],
+            "weights": ["load_model"],
+        },
+    )
+    __all__ += ["__version__"]

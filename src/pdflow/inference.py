@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +17,7 @@ from pdflow.fast import FastNetwork, Spans
 from pdflow.geometry.frame import unit_sphere
 from pdflow.geometry.patches import Patches, PatchFrames, patch_frames
 from pdflow.model import PDFlow
+from pdflow.parallel import available_cores
 
 GPU_BATCH = 256
 """Patches that go through the network together: larger batches are not faster any more."""
@@ -30,11 +30,6 @@ WATCHED_PATCHES = 4
 
 Progress = Callable[[float], None]
 Points = NDArray[np.float64]
-
-
-def best_device() -> str:
-    """The device that is used where none is named."""
-    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def scaled(progress: Progress, scale: float) -> Progress:
@@ -106,7 +101,7 @@ def _run_in_batches(
     """
     device = next(model.parameters()).device
     running: deque[tuple[slice, Tensor, torch.cuda.Event | None]] = deque()
-    with ThreadPoolExecutor(_available_cores()) as pool, torch.inference_mode():
+    with ThreadPoolExecutor(available_cores()) as pool, torch.inference_mode():
         for start in range(0, len(patches), size):
             part = slice(start, start + size)
             batch = torch.from_numpy(patches[part]).float()
@@ -184,7 +179,7 @@ def _run_on_cpu(
         eps = _eps(model, torch.from_numpy(points), index, seed).numpy()
         clean[index] = network(points, eps, spans, None if sigma is None else sigma[index])
 
-    with ThreadPoolExecutor(threads or _available_cores()) as pool:
+    with ThreadPoolExecutor(threads or available_cores()) as pool:
         network, done = full, 0
         if skip_constant_scales and full.is_affine:
             done = min(WATCHED_PATCHES, len(patches))
@@ -194,12 +189,6 @@ def _run_on_cpu(
             network = full.with_constant_scales(watched)
         for _ in pool.map(lambda i: run(network, i), range(done, len(patches))):
             progress(1)
-
-
-def _available_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _eps(model: PDFlow, patch: Tensor, index: int, seed: int | None) -> Tensor:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pdflow.geometry.bvh import run_in_threads
 from pdflow.geometry.neighbors import knn
+from pdflow.parallel import run_in_threads
 
 NEIGHBOURS = 12
 CUT = 8.0

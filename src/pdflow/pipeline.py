@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdflow.cloud import PointCloud
+from pdflow.device import best_device
 from pdflow.errors import PdflowError
 from pdflow.geometry.distinct import distinct
 from pdflow.geometry.farthest import farthest_point_sampling
@@ -27,7 +28,6 @@ from pdflow.geometry.patches import cover
 from pdflow.geometry.stitch import blend, resample
 from pdflow.inference import (
     Progress,
-    best_device,
     denoise_patches,
     network_frames,
     scaled,

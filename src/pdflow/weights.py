@@ -13,6 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from pdflow.device import using_device
 from pdflow.errors import PdflowError
 from pdflow.io import atomic_path
 from pdflow.model import FlowConfig, PDFlow
@@ -59,13 +60,8 @@ def load_model(name_or_path: str | Path, device: str | torch.device = "cpu") -> 
             f"{path}: its tensors do not fit its config ({first}): write it again with "
             "`pdflow train` or `pdflow import-weights`."
         ) from error
-    try:
+    with using_device(device):
         return model.to(device).eval()
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        first = str(error).splitlines()[0]
-        raise PdflowError(
-            f"Device {str(device)!r} cannot be used ({first}): choose cpu, or leave it out."
-        ) from error
 
 
 def save_model(path: str | Path, model: PDFlow, provenance: dict[str, Any]) -> None:

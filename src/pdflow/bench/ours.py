@@ -16,7 +16,7 @@ from pathlib import Path
 from pdflow.bench.cases import Case
 from pdflow.bench.methods import DIGEST_LENGTH, Denoised, Method
 from pdflow.cloud import PointCloud
-from pdflow.inference import best_device
+from pdflow.device import best_device
 from pdflow.model import FlowConfig, PDFlow
 from pdflow.pipeline import MODES, Denoiser
 from pdflow.weights import load_model, released_models

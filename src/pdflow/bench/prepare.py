@@ -9,8 +9,8 @@ from pdflow.bench.methods import Method, require_installed
 from pdflow.bench.score_layout import training_clouds
 from pdflow.bench.tables.table import Table
 from pdflow.bench.variants import Training, Variant, train_variants, trained
+from pdflow.device import best_device
 from pdflow.errors import PdflowError
-from pdflow.inference import best_device
 
 PASSES = PARTS = 1
 """Of trained variants, whatever the noise: the same for all."""

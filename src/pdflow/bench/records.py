@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pdflow.bench import machine
 from pdflow.errors import PdflowError
+from pdflow.provenance import describe_machine, load_average, source_version
 
 DIGITS = 6
 
@@ -71,7 +71,7 @@ class Run:
     @staticmethod
     def here(command: str, seed: int) -> Run:
         """This checkout on this machine."""
-        return Run(command, machine.commit(), machine.describe_machine(), machine.load(), seed)
+        return Run(command, source_version(), describe_machine(), load_average(), seed)
 
     @property
     def key(self) -> str:

@@ -110,7 +110,7 @@ def run(
     require_folders(jobs)
     passes, first_parts = _count("--iterations", iterations), _count("--parts", parts)
 
-    from pdflow.inference import best_device
+    from pdflow.device import best_device
     from pdflow.io import write
     from pdflow.pipeline import Denoiser
     from pdflow.weights import load_model

@@ -72,7 +72,7 @@ def run(
     if anneal and minutes == inf:
         raise PdflowError("--anneal needs --minutes: say how long the schedule may take.")
 
-    from pdflow.inference import best_device
+    from pdflow.device import best_device
     from pdflow.train.folders import read_source
     from pdflow.train.recipe import load_recipe
     from pdflow.train.run import train

@@ -6,8 +6,9 @@ is numba loaded where that module needs it.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pdflow.lazy import lazy_names
 
 if TYPE_CHECKING:
     from pdflow.geometry.farthest import farthest_point_sampling as farthest_point_sampling
@@ -19,30 +20,14 @@ if TYPE_CHECKING:
     from pdflow.geometry.triangles import cast_rays as cast_rays
     from pdflow.geometry.triangles import closest_on_mesh as closest_on_mesh
     from pdflow.geometry.triangles import faces_to_points as faces_to_points
-
-_LAZY = {
-    "Frame": "pdflow.geometry.frame",
-    "ball_query": "pdflow.geometry.neighbors",
-    "cast_rays": "pdflow.geometry.triangles",
-    "closest_on_mesh": "pdflow.geometry.triangles",
-    "faces_to_points": "pdflow.geometry.triangles",
-    "farthest_point_sampling": "pdflow.geometry.farthest",
-    "knn": "pdflow.geometry.neighbors",
-    "sample_mesh": "pdflow.geometry.sampling",
-    "unit_sphere": "pdflow.geometry.frame",
-}
-
-__all__ = sorted(_LAZY)
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name from its module on first use (PEP 562)."""
-    if name not in _LAZY:
-        raise AttributeError(f"module 'pdflow.geometry' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_LAZY[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
+else:
+    __getattr__, __dir__, __all__ = lazy_names(
+        __name__,
+        {
+            "farthest": ["farthest_point_sampling"],
+            "frame": ["Frame", "unit_sphere"],
+            "neighbors": ["ball_query", "knn"],
+            "sampling": ["sample_mesh"],
+            "triangles": ["cast_rays", "closest_on_mesh", "faces_to_points"],
+        },
+    )

@@ -3,18 +3,11 @@
 The tree is a complete binary heap: node i has the children 2i + 1 and 2i + 2, the last `leaves`
 nodes are the leaves, and leaf l holds the items `order[l * count // leaves : (l + 1) * count //
 leaves]`. So no pointers are stored, and a walk needs only `order` and `boxes`.
-
-Queries run in plain Python threads over loops compiled without the GIL: unlike numba's own
-thread pools this may be called from many threads at once and survives a fork.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -51,31 +44,6 @@ def build_tree(low: FloatArray, high: FloatArray) -> BoxTree:
     _sort_into_leaves(0.5 * (low + high), order, leaves)
     _fill_boxes(low, high, order, leaves, boxes)
     return BoxTree(order, boxes)
-
-
-def run_in_threads(
-    kernel: Callable[..., Any], count: int, *arguments: Any, grain: int = 2048
-) -> None:
-    """Call `kernel(start, stop, *arguments)` on disjoint ranges that cover `count` rows.
-
-    grain  rows below which a second thread costs more than it brings
-    """
-    workers = max(1, min(_available_cores(), count // grain))
-    if workers == 1:
-        kernel(0, count, *arguments)
-        return
-    # More ranges than threads, because rows far from the tree take longer than rows near it.
-    edges = np.linspace(0, count, 4 * workers + 1).astype(int)
-    with ThreadPoolExecutor(workers) as pool:
-        jobs = [pool.submit(kernel, int(a), int(b), *arguments) for a, b in pairwise(edges)]
-        for job in jobs:
-            job.result()
-
-
-def _available_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 @compiled

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdflow.geometry.arrays import FloatArray, IntArray
-from pdflow.geometry.bvh import run_in_threads
 from pdflow.geometry.compiled import compiled
+from pdflow.parallel import run_in_threads
 
 _TOP_LEVELS = 6
 _THREADED_POINTS = 32_768

@@ -22,9 +22,9 @@ from numpy.typing import ArrayLike
 
 from pdflow.errors import PdflowError
 from pdflow.geometry.arrays import FloatArray, IntArray, finite_points
-from pdflow.geometry.bvh import run_in_threads
 from pdflow.geometry.compiled import compiled
 from pdflow.geometry.kdtree import KdTree, build_tree, fold_up, leaf_firsts, leaf_range
+from pdflow.parallel import run_in_threads
 
 _LEAF_SIZE = 32
 

@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from pdflow.geometry.arrays import FloatArray, IntArray
-from pdflow.geometry.bvh import run_in_threads
 from pdflow.geometry.compiled import compiled
 from pdflow.geometry.neighbors import knn
+from pdflow.parallel import run_in_threads
 
 NEIGHBOURS = 16
 """Nearest points that a plane is fitted to."""

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from pdflow.geometry.arrays import FloatArray, IntArray
-from pdflow.geometry.bvh import run_in_threads
 from pdflow.geometry.farthest import farthest_point_sampling
 from pdflow.geometry.frame import Frame
 from pdflow.geometry.neighbors import NeighborSearch
+from pdflow.parallel import run_in_threads
 
 _PATCHES_IN_CACHE = 16
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from pdflow.geometry.arrays import FloatArray, IntArray
-from pdflow.geometry.bvh import run_in_threads
 from pdflow.geometry.compiled import compiled
 from pdflow.geometry.farthest import farthest_point_sampling
 from pdflow.geometry.neighbors import knn
 from pdflow.geometry.patches import Patches
+from pdflow.parallel import run_in_threads
 
 STRAYS = 10
 """Points of a resampled cloud that are farthest from the input and are cut, as in the paper."""

@@ -20,10 +20,10 @@ from pdflow.geometry.bvh import (
     leaf_range,
     point_to_box,
     ray_to_box,
-    run_in_threads,
 )
 from pdflow.geometry.compiled import compiled
 from pdflow.mesh import TriangleMesh
+from pdflow.parallel import run_in_threads
 
 Flags: TypeAlias = NDArray[np.bool_]
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from pdflow.errors import PdflowError
-from pdflow.extras import require
 from pdflow.io.damage import reason
 from pdflow.io.exact import single_precision_losses
 from pdflow.io.tabular.columns import warn_of_losses
+from pdflow.lazy import require
 from pdflow.mesh import TriangleMesh
 
 

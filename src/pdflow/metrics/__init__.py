@@ -12,8 +12,9 @@ Importing this package is cheap: each metric is loaded by its first use.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pdflow.lazy import lazy_names
 
 if TYPE_CHECKING:
     from pdflow.metrics.disks import ball_uniformity as ball_uniformity
@@ -35,40 +36,21 @@ if TYPE_CHECKING:
     from pdflow.metrics.surface import sq_point_to_mesh as sq_point_to_mesh
     from pdflow.metrics.surface import sq_point_to_mesh_pytorch3d as sq_point_to_mesh_pytorch3d
     from pdflow.metrics.surface import surface_rms as surface_rms
-
-_LAZY = {
-    "METRICS": "suite",
-    "ball_uniformity": "disks",
-    "chamfer": "nearest",
-    "choose_metrics": "suite",
-    "earth_movers": "matching",
-    "estimate_normals": "planes",
-    "hausdorff": "nearest",
-    "measure": "suite",
-    "point_errors": "per_point",
-    "point_to_mesh": "surface",
-    "point_to_surface": "planes",
-    "sq_chamfer": "nearest",
-    "sq_earth_movers": "matching",
-    "sq_hausdorff": "nearest",
-    "sq_point_to_mesh": "surface",
-    "sq_point_to_mesh_pytorch3d": "surface",
-    "sq_point_to_surface": "planes",
-    "surface_rms": "surface",
-    "uniformity": "disks",
-}
-
-__all__ = sorted(_LAZY)
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name from its module on first use (PEP 562)."""
-    if name not in _LAZY:
-        raise AttributeError(f"module 'pdflow.metrics' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"pdflow.metrics.{_LAZY[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
+else:
+    __getattr__, __dir__, __all__ = lazy_names(
+        __name__,
+        {
+            "disks": ["ball_uniformity", "uniformity"],
+            "matching": ["earth_movers", "sq_earth_movers"],
+            "nearest": ["chamfer", "hausdorff", "sq_chamfer", "sq_hausdorff"],
+            "per_point": ["point_errors"],
+            "planes": ["estimate_normals", "point_to_surface", "sq_point_to_surface"],
+            "suite": ["METRICS", "choose_metrics", "measure"],
+            "surface": [
+                "point_to_mesh",
+                "sq_point_to_mesh",
+                "sq_point_to_mesh_pytorch3d",
+                "surface_rms",
+            ],
+        },
+    )

@@ -28,7 +28,6 @@ import numpy as np
 
 from pdflow.errors import PdflowError
 from pdflow.geometry.arrays import FloatArray, IntArray
-from pdflow.geometry.bvh import run_in_threads
 from pdflow.geometry.compiled import compiled
 from pdflow.geometry.neighbors import knn
 from pdflow.geometry.sampling import sample_mesh
@@ -37,6 +36,7 @@ from pdflow.mesh import TriangleMesh
 from pdflow.metrics.geodesic import locate, surface_graph
 from pdflow.metrics.inputs import as_points, frame_of_mesh, mesh_in
 from pdflow.metrics.windows import LocatedPoints, Progress, SurfaceGraph, spread
+from pdflow.parallel import run_in_threads
 
 FRACTIONS = (0.004, 0.006, 0.008, 0.010, 0.012)
 """Disk areas, as fractions of the surface, of the paper's table."""

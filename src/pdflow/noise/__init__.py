@@ -5,31 +5,19 @@ Importing this package is cheap: a name is imported from its module on first use
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pdflow.lazy import lazy_names
 
 if TYPE_CHECKING:
     from pdflow.noise.lidar import simulate_lidar as simulate_lidar
     from pdflow.noise.models import KINDS as KINDS
     from pdflow.noise.models import add_noise as add_noise
-
-_LAZY = {
-    "KINDS": "pdflow.noise.models",
-    "add_noise": "pdflow.noise.models",
-    "simulate_lidar": "pdflow.noise.lidar",
-}
-
-__all__ = sorted(_LAZY)
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name from its module on first use (PEP 562)."""
-    if name not in _LAZY:
-        raise AttributeError(f"module 'pdflow.noise' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_LAZY[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
+else:
+    __getattr__, __dir__, __all__ = lazy_names(
+        __name__,
+        {
+            "lidar": ["simulate_lidar"],
+            "models": ["KINDS", "add_noise"],
+        },
+    )

@@ -205,7 +205,7 @@ def estimate_with(network: Network, points: ArrayLike, seed: int = 0) -> NoiseEs
 
 def _distinct(points: FloatArray) -> FloatArray:
     """The different ones of `points` (M, 3), in an order that does not depend on theirs."""
-    from pdflow.geometry.bvh import run_in_threads
+    from pdflow.parallel import run_in_threads
 
     # Sorted along a direction with which no grid is aligned, equal points are neighbours.
     # (No matrix product: it may round equal rows differently.)

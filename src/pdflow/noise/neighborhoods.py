@@ -48,8 +48,8 @@ def describe(points: FloatArray, queries: FloatArray) -> Neighborhoods:
 
         standard deviation; kurtosis; size of the quadratic coefficients.
     """
-    from pdflow.geometry.bvh import run_in_threads
     from pdflow.geometry.neighbors import knn
+    from pdflow.parallel import run_in_threads
 
     sq_distances, rows = knn(points, queries, min(SCALES[-1], len(points)))
     distances = np.sqrt(sq_distances)

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdflow.errors import PdflowError
-from pdflow.extras import require
 from pdflow.geometry.frame import unit_sphere
 from pdflow.io import FORMATS, atomic_path, read, read_mesh, require_finite
+from pdflow.lazy import require
 from pdflow.train.shapes import ReadyPatches, Shapes, Source
 
 SCORE_DENOISE = "PUNet/pointclouds/train"

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import torch
 
-import pdflow
+from pdflow.provenance import source_version
 from pdflow.train.loop import Trainer
 
 
@@ -20,7 +18,7 @@ def provenance(trainer: Trainer, data_sha256: str) -> dict[str, Any]:
         "seed": recipe.optim.seed,
         "data_sha256": data_sha256,
         "init_sha256": trainer.init_sha256,
-        "commit": source_version(),
+        "commit": source_version(digits=40),
         "steps": trainer.step_count,
         "skipped_steps": int(trainer.skipped),
         "patches": trainer.step_count * recipe.optim.batch,
@@ -30,20 +28,6 @@ def provenance(trainer: Trainer, data_sha256: str) -> dict[str, Any]:
         "processes": trainer.workers.count,
         "torch": torch.__version__,
     }
-
-
-def source_version() -> str:
-    """`git describe` of the source tree, or the version of the installed package."""
-    package = Path(pdflow.__file__).parent
-    words = ["git", "-C", str(package), "describe", "--always", "--dirty", "--abbrev=40"]
-    version = f"pdflow {pdflow.__version__}"
-    if not (package.parents[1] / ".git").exists():
-        return version
-    try:
-        found = subprocess.run(words, capture_output=True, text=True, check=True, timeout=10)
-    except (OSError, subprocess.SubprocessError):
-        return version
-    return found.stdout.strip()
 
 
 def device_name(device: torch.device) -> str:

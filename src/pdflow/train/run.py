@@ -12,7 +12,7 @@ from types import FrameType
 
 import torch
 
-from pdflow.errors import PdflowError
+from pdflow.device import using_device
 from pdflow.train.checkpoint import resume, save_checkpoint
 from pdflow.train.distributed import Workers
 from pdflow.train.log import RunLog
@@ -53,7 +53,10 @@ def train(
 
     Ctrl-C and SIGTERM end the run after the current step; everything is saved as at its end.
     """
-    _use_device(device)
+    with using_device(device):
+        torch.zeros(1, device=device)
+        if torch.device(device).index is not None:
+            torch.cuda.set_device(device)
     workers = Workers.join(device)
     kept, held = shapes.split(recipe.data.holdout)
     generator = torch.Generator(device).manual_seed(recipe.optim.seed)
@@ -72,16 +75,6 @@ def train(
             trainer.fit(minutes, anneal=anneal)
     workers.leave()
     return trainer
-
-
-def _use_device(device: str) -> None:
-    try:
-        torch.zeros(1, device=device)
-        if torch.device(device).index is not None:
-            torch.cuda.set_device(device)
-    except (RuntimeError, AssertionError) as error:
-        first = str(error).splitlines()[0]
-        raise PdflowError(f"Device {device!r} cannot be used ({first}).") from error
 
 
 class _Book:

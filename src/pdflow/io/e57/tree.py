@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pdflow.extras import require
+from pdflow.lazy import require
 
 _NOT_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdflow.errors import PdflowError
-from pdflow.extras import require
 from pdflow.io.las.header import LASZIP_VLR, LasHeader, Vlr
 from pdflow.io.las.layout import standard_dimensions
+from pdflow.lazy import require
 
 ReadPoints = Callable[[int], NDArray[Any]]
 """From a number of points to that many records, the next ones in the file."""

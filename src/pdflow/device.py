@@ -1,0 +1,30 @@
+"""Which device to compute on, and what to say when it cannot be used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pdflow.errors import PdflowError
+
+
+def best_device() -> str:
+    """The device to use when the user names none."""
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+@contextmanager
+def using_device(device: object) -> Iterator[None]:
+    """Turn the errors that torch raises on an unusable device into one sentence.
+
+    device  the name or torch.device that the block moves tensors to
+    """
+    try:
+        yield
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        first = str(error).splitlines()[0]
+        raise PdflowError(
+            f"Device {str(device)!r} cannot be used ({first}): choose cpu, or leave it out."
+        ) from error

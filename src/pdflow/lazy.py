@@ -1,0 +1,58 @@
+"""Late imports: a package's names on first use, optional dependencies with a hint."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+from pdflow.errors import MissingExtraError
+
+
+def lazy_names(
+    package: str, modules: Mapping[str, Sequence[str]]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """`__getattr__`, `__dir__` and `__all__` of a package that imports its names on first use.
+
+    package  `__name__` of the package
+    modules  module inside the package -> names to take from it
+
+    PEP 562 lets a module have these functions. Type checkers do not follow them: they see the
+    same names through the other branch.
+
+        if TYPE_CHECKING:
+            from pdflow.noise.models import add_noise as add_noise
+        else:
+            __getattr__, __dir__, __all__ = lazy_names(__name__, {"models": ["add_noise"]})
+    """
+    origin = {name: f"{package}.{module}" for module, names in modules.items() for name in names}
+    public = sorted(origin)
+
+    def get(name: str) -> Any:
+        if name not in origin:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(origin[name]), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return get, lambda: public, public
+
+
+def require(module: str, extra: str, purpose: str) -> ModuleType:
+    """Import an optional dependency, or name the extra that brings it.
+
+    >>> require("json", extra="las", purpose="Reading LAS").__name__
+    'json'
+    >>> require("no_such_module", extra="las", purpose="Reading LAS")
+    Traceback (most recent call last):
+    ...
+    pdflow.errors.MissingExtraError: Reading LAS needs an extra: pip install 'pdflow[las]'.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{purpose} needs an extra: pip install 'pdflow[{extra}]'."
+        ) from error
