@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from pdflow.model import FlowConfig
+from pdflow.config import FlowConfig, InferenceConfig
 from pdflow.provenance import describe_machine, source_version
 from pdflow.train.folders import read_source
 from pdflow.train.loop import Trainer
@@ -68,7 +68,7 @@ FRESH: dict[str, dict[str, dict[str, Any]]] = {
     "affine couplings": {"model": {"coupling": "affine"}},
     "graph in every block, as the paper": {"model": PAPER_GRAPH},
     "patches neither centred nor of one radius": {
-        "model": {"centred": False, "patch_radius": FlowConfig().patch_radius}
+        "inference": {"centred": False, "patch_radius": InferenceConfig().patch_radius}
     },
     "EdgeUnits of 128 channels": {"model": {"condition_hidden": 128}},
     "eight EdgeUnits": {"model": {"condition_layers": 8}},

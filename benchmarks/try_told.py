@@ -4,8 +4,8 @@
         --models pdflow other.safetensors --shares 0.8 0.55/0.3 1/0.3
 
 DATA is ScoreDenoise's folder. "0.55/0.3" are two passes that are told 0.55 and 0.3 of the noise
-estimated at first. `told_noise` of `pdflow` was chosen by this, and `pass_noise` can be: one share
-makes one pass.
+estimated at first. `conditioning_scales` of `pdflow` was chosen by this, and `pass_thresholds` can
+be: one share makes one pass.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def main() -> None:
             model = load_model(name)
             for text in options.shares:
                 shares = [float(share) for share in text.split("/")]
-                told = (shares[0], shares[0], shares[-1])
-                model.config = replace(model.config, told_noise=told)
+                scales = (shares[0], shares[0], shares[-1])
+                model.inference = replace(model.inference, conditioning_scales=scales)
                 denoiser = Denoiser(model, mode=options.mode, iterations=len(shares))
                 rng = np.random.default_rng(options.seed)
                 distances = []

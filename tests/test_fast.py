@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 import torch
 
+from pdflow.config import FlowConfig
 from pdflow.fast import FastNetwork, Spans
-from pdflow.model import PRESETS, FlowConfig, PDFlow
+from pdflow.model import PDFlow
+from pdflow.train.recipe import load_recipe
 
 POINTS = 45
 TINY = FlowConfig(
@@ -102,7 +104,7 @@ def test_equals_the_network(setting: str) -> None:
 @pytest.mark.parametrize("preset", ["paper-lcc", "paper-fbm"])
 def test_equals_the_networks_of_the_paper(preset: str) -> None:
     torch.manual_seed(0)
-    model = PDFlow(PRESETS[preset]).eval()
+    model = PDFlow(load_recipe(preset).model).eval()
     points, eps = patch(model.config, 300)
     result = FastNetwork(model)(points, eps)
     np.testing.assert_allclose(result, plain(model, points, eps), atol=2e-5)

@@ -11,8 +11,9 @@ import pytest
 import torch
 
 from pdflow import inference
+from pdflow.config import FlowConfig
 from pdflow.inference import _run_in_batches, denoise_patches
-from pdflow.model import FlowConfig, PDFlow
+from pdflow.model import PDFlow
 
 CONFIG = FlowConfig(
     edge_neighbours=(8, 0), augment_dims=5, hidden=16, masked_dims=2, condition_neighbours=4,

@@ -8,6 +8,7 @@ from itertools import permutations
 import pytest
 import torch
 
+from pdflow.config import FlowConfig
 from pdflow.errors import PdflowError
 from pdflow.flow.passes import Beside
 from pdflow.losses import (
@@ -18,7 +19,7 @@ from pdflow.losses import (
     paired_matching,
     sq_nearest_distances,
 )
-from pdflow.model import FlowConfig, PDFlow
+from pdflow.model import PDFlow
 from pdflow.overlap import Overlap
 
 TINY = FlowConfig(edge_neighbours=(4,), augment_dims=3, hidden=8, masked_dims=2, patch_points=12)

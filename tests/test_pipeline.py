@@ -10,9 +10,10 @@ import torch
 
 import pdflow
 from pdflow.cloud import PointCloud
+from pdflow.config import FlowConfig, InferenceConfig
 from pdflow.errors import LossWarning, PdflowError
 from pdflow.inference import denoise_patches
-from pdflow.model import FlowConfig, PDFlow
+from pdflow.model import PDFlow
 from pdflow.noise.estimate import NoiseEstimate
 from pdflow.outliers import find_outliers
 from pdflow.pipeline import Denoiser, denoise
@@ -343,8 +344,9 @@ def test_a_network_can_be_told_the_estimated_noise(monkeypatch: pytest.MonkeyPat
     config = FlowConfig(
         edge_neighbours=(0,), augment_dims=5, hidden=8, filter="fbm", condition="graph",
         condition_neighbours=8, condition_hidden=8, condition_features=8, augment_flow="affine",
-        patch_points=200, patch_radius=(4.0, 4.0), centred=True, noise_conditioning=True,
+        patch_points=200, noise_conditioning=True, noise_unit=4.0,
     )  # fmt: skip
+    inference = InferenceConfig(patch_radius=(4.0, 4.0), centred=True)
     noisy = 10.0 * _sphere(1500, 0.03)
     told: list[np.ndarray] = []
 
@@ -353,7 +355,7 @@ def test_a_network_can_be_told_the_estimated_noise(monkeypatch: pytest.MonkeyPat
         return denoise_patches(*args, sigma=sigma, **options)
 
     monkeypatch.setattr("pdflow.pipeline.denoise_patches", listen)
-    run = Denoiser(PDFlow(config).eval(), iterations=1, parts=1, outliers="mark")
+    run = Denoiser(PDFlow(config, inference).eval(), iterations=1, parts=1, outliers="mark")
     moved = run(PointCloud(noisy)).cloud.points
     assert np.isfinite(moved).all()
     radius = np.sqrt(4 * 200 / 1500)  # of a cap with that share of a unit sphere's surface

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from pdflow.errors import PdflowError
-from pdflow.model import FlowConfig
+from pdflow.config import InferenceConfig
 from pdflow.noise.estimate import NoiseEstimate
 from pdflow.schedule import Plan, make_plan, told_share
 
@@ -16,22 +14,19 @@ def _noise(sigma: float) -> NoiseEstimate:
 
 
 def test_more_noise_asks_for_more_passes_and_then_for_parts() -> None:
-    config = FlowConfig(patch_points=64, pass_noise=(0.04, 0.12), part_noise=(0.1, 0.2))
+    inference = InferenceConfig(pass_thresholds=(0.04, 0.12), partition_thresholds=(0.1, 0.2))
     square = np.pad(np.random.default_rng(0).random((640, 2)), ((0, 0), (0, 1)))
     radius = np.sqrt(0.1 / np.pi)
-    plans = [make_plan(square, _noise(share * radius), config) for share in (0.02, 0.08, 0.15)]
+    plans = [
+        make_plan(square, _noise(share * radius), 64, inference) for share in (0.02, 0.08, 0.15)
+    ]
     assert plans == [Plan(1, 1), Plan(2, 1), Plan(3, 1)]
-    much = make_plan(square, _noise(0.3 * radius), config)
+    much = make_plan(square, _noise(0.3 * radius), 64, inference)
     assert much.passes == 3
     assert much.parts >= 4
 
 
 def test_single_first_and_later_passes_are_told_their_shares() -> None:
-    config = FlowConfig(told_noise=(0.8, 0.6, 0.3))
-    assert told_share(config, 0, 1) == 0.8
-    assert [told_share(config, done, 3) for done in range(3)] == [0.6, 0.3, 0.3]
-
-
-def test_shares_that_make_no_sense_are_refused() -> None:
-    with pytest.raises(PdflowError, match="three shares above 0"):
-        FlowConfig(told_noise=(0.8, 0.0, 0.3))
+    inference = InferenceConfig(conditioning_scales=(0.8, 0.6, 0.3))
+    assert told_share(inference, 0, 1) == 0.8
+    assert [told_share(inference, done, 3) for done in range(3)] == [0.6, 0.3, 0.3]

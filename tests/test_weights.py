@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -10,21 +11,25 @@ import torch
 from safetensors.torch import save_file
 
 from pdflow.authors import import_authors_weights
+from pdflow.config import FlowConfig, InferenceConfig
 from pdflow.errors import PdflowError
-from pdflow.model import FlowConfig, PDFlow
-from pdflow.weights import load_model, read_provenance, save_model
+from pdflow.model import PDFlow
+from pdflow.train.recipe import load_recipe
+from pdflow.weights import load_model, read_provenance, released_models, save_model
 
 TINY = FlowConfig(edge_neighbours=(4, 0), augment_dims=3, hidden=8, masked_dims=2, patch_points=12)
 
 
 def test_model_config_and_provenance_come_back(tmp_path: Path) -> None:
     torch.manual_seed(0)
-    model = PDFlow(TINY)
+    inference = InferenceConfig(patch_radius=(4.0, 4.0), pass_thresholds=())
+    model = PDFlow(TINY, inference)
     model.train().encode(torch.randn(2, 12, 3), model.graph(torch.randn(2, 12, 3)))
     save_model(tmp_path / "m.safetensors", model.eval(), {"seed": 7})
     loaded = load_model(tmp_path / "m.safetensors")
     patch = torch.randn(1, 12, 3)
     assert loaded.config == TINY
+    assert loaded.inference == inference
     assert not loaded.training
     assert torch.equal(loaded.denoise_patches(patch), model.denoise_patches(patch))
     assert read_provenance(tmp_path / "m.safetensors") == {"seed": 7}
@@ -48,9 +53,60 @@ def test_foreign_files_are_refused(tmp_path: Path) -> None:
         import_authors_weights({"a": torch.zeros(2)})
 
 
-@pytest.mark.parametrize("config", [{"filter": "median"}, {"colour": 3}, {"hidden": 9}])
-def test_config_that_does_not_fit_is_refused(tmp_path: Path, config: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    ("config", "inference", "message"),
+    [
+        ({"filter": "median"}, {}, "filter is 'median'"),
+        ({"hidden": 9}, {}, "its tensors do not fit its config"),
+        ({"colour": 3}, {}, "FlowConfig has no setting 'colour'"),
+        ({"colour": 3}, None, "FlowConfig has no setting 'colour'"),
+        ({"centred": True}, {}, "FlowConfig has no setting 'centred'"),
+        ({}, {"told_noise": [1, 1, 1]}, "InferenceConfig has no setting 'told_noise'"),
+        ({"part_noise": [3, 1]}, None, "partition_thresholds is"),
+    ],
+)
+def test_configs_that_do_not_fit_are_refused_in_one_sentence(
+    tmp_path: Path,
+    config: dict[str, object],
+    inference: dict[str, object] | None,
+    message: str,
+) -> None:
     path = tmp_path / "bad.safetensors"
-    save_file(PDFlow(TINY).state_dict(), path, {"config": json.dumps(config)})
-    with pytest.raises(PdflowError):
+    header = {"config": json.dumps(config)}
+    if inference is not None:
+        header["inference"] = json.dumps(inference)
+    save_file(PDFlow(TINY).state_dict(), path, header)
+    with pytest.raises(PdflowError, match=message) as refused:
         load_model(path)
+    assert str(refused.value).startswith(str(path))
+    assert "\n" not in str(refused.value)
+
+
+def test_files_of_the_first_layout_load(tmp_path: Path) -> None:
+    """All settings were in one header, those of inference under other names."""
+    path = tmp_path / "old.safetensors"
+    config = asdict(TINY) | {
+        "patch_radius": [2.0, 4.0],
+        "centred": True,
+        "told_noise": [0.8, 0.5, 0.3],
+        "pass_noise": [0.04],
+        "part_noise": [0.1, 0.2],
+    }
+    del config["noise_unit"]
+    save_file(PDFlow(TINY).state_dict(), path, {"config": json.dumps(config)})
+    loaded = load_model(path)
+    assert loaded.config == replace(TINY, noise_unit=4.0)
+    assert loaded.inference == InferenceConfig(
+        patch_radius=(2.0, 4.0),
+        centred=True,
+        conditioning_scales=(0.8, 0.5, 0.3),
+        pass_thresholds=(0.04,),
+        partition_thresholds=(0.1, 0.2),
+    )
+
+
+@pytest.mark.parametrize("name", released_models())
+def test_shipped_models_are_what_their_recipes_make(name: str) -> None:
+    loaded, recipe = load_model(name), load_recipe(name)
+    assert loaded.config == recipe.model
+    assert loaded.inference == recipe.inference

@@ -15,6 +15,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
+from pdflow.config import FlowConfig
 from pdflow.errors import PdflowError
 from pdflow.flow.actnorm import ActNorm
 from pdflow.flow.augment import AbsoluteCondition, Augmentation, ConditionalCoupling
@@ -23,7 +24,7 @@ from pdflow.flow.coupling import Coupling
 from pdflow.flow.filters import FixedBinaryMask, LatentCodeConsistency
 from pdflow.flow.permutation import InvertibleLinear, Reverse
 from pdflow.flow.units import EdgeUnit, GroupedLinear
-from pdflow.model import PRESETS, FlowConfig, PDFlow
+from pdflow.model import PDFlow
 
 EDGE_NEIGHBOURS = (32, 16, 32, 16, 32)
 NETS = ("scale_net", "bias_net")
@@ -71,7 +72,7 @@ def _config_of(source: _Tensors) -> FlowConfig:
         raise PdflowError("These are not the authors' weights: no flow blocks or no channel_mask.")
     neighbours = (EDGE_NEIGHBOURS + (0,) * len(blocks))[: len(blocks)]
     channels = mask.shape[-1]
-    config = replace(PRESETS["paper-lcc"], edge_neighbours=neighbours, augment_dims=channels - 3)
+    config = FlowConfig(edge_neighbours=neighbours, augment_dims=channels - 3)
     if mask.ndim == 2:
         return replace(config, filter_init="authors")
     return replace(config, filter="fbm", masked_dims=int((mask == 0).sum()))

@@ -39,14 +39,13 @@ def scaled(progress: Progress, scale: float) -> Progress:
 
 def network_frames(model: PDFlow, points: Points, patches: Patches) -> PatchFrames:
     """What brings patches of a cloud (M, 3) to the place, size and density that a model knows."""
-    config = model.config
     return patch_frames(
         points,
         patches,
         unit_sphere(points),
-        config.patch_radius,
-        config.patch_points,
-        config.centred,
+        model.inference.patch_radius,
+        model.config.patch_points,
+        model.inference.centred,
     )
 
 

@@ -143,7 +143,7 @@ class Denoiser:
             rows = np.arange(len(cloud))
             single[~lonely] = passes.points
             # How far a network of the paper's kind moves points along a surface is not known.
-            if self.model.config.centred:
+            if self.model.inference.centred:
                 single[~lonely] = without_evening(surface, passes.points)
             moved = single[place]
         else:
@@ -186,7 +186,7 @@ class Denoiser:
         after = before
         plan = Plan(1, 1)
         if "auto" in (self.iterations, self.parts):
-            plan = make_plan(points, before, self.model.config)
+            plan = make_plan(points, before, self.model.config.patch_points, self.model.inference)
         passes = plan.passes if self.iterations == "auto" else int(self.iterations)
         parts = plan.parts if self.parts == "auto" else int(self.parts)
         parts = min(parts, max(1, len(points) // FEWEST_POINTS))
@@ -194,7 +194,7 @@ class Denoiser:
         while done < passes:
             split = parts if done == 0 else 1
             scale = 1 / (split * passes)
-            told = Told(before, told_share(self.model.config, done, passes))
+            told = Told(before, told_share(self.model.inference, done, passes))
             # Means of patches are worth more than the places that single ones give: a pass is
             # sampled to add points, which the next one is the better for, or as the last one.
             sampled = self.mode == "resample" and (done == passes - 1 or count > len(points))

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pdflow.config import InferenceConfig
 from pdflow.geometry.neighbors import knn
 from pdflow.islands import points_within_reach
-from pdflow.model import FlowConfig
 from pdflow.noise.estimate import NoiseEstimate
 
 SEEDS = 64
@@ -29,26 +29,28 @@ class Plan:
     parts: int
 
 
-def make_plan(points: NDArray[np.float64], noise: NoiseEstimate, config: FlowConfig) -> Plan:
+def make_plan(
+    points: NDArray[np.float64], noise: NoiseEstimate, patch_points: int, inference: InferenceConfig
+) -> Plan:
     """What the noise in `points` (M, 3) asks for.
 
-    Another pass is made for each of the network's `pass_noise` that is exceeded. The first pass
-    works on parts where noise fills so much of a patch that no surface can be seen in it: parts
-    of 1/n the density have patches sqrt(n) times as large (partition denoising, supplement C.3).
+    Another pass is made for each of the `pass_thresholds` that is exceeded. The first pass works
+    on parts where noise fills so much of a patch that no surface can be seen in it: parts of 1/n
+    the density have patches sqrt(n) times as large (partition denoising, supplement C.3).
     """
-    ratio = noise_over_radius(points, noise, config)
-    passes = 1 + sum(ratio > limit for limit in config.pass_noise)
-    if ratio <= config.part_noise[1]:
+    ratio = noise_over_radius(points, noise, patch_points)
+    passes = 1 + sum(ratio > limit for limit in inference.pass_thresholds)
+    if ratio <= inference.partition_thresholds[1]:
         return Plan(passes, 1)
-    return Plan(passes, math.ceil((ratio / config.part_noise[0]) ** 2))
+    return Plan(passes, math.ceil((ratio / inference.partition_thresholds[0]) ** 2))
 
 
-def told_share(config: FlowConfig, done: int, passes: int) -> float:
+def told_share(inference: InferenceConfig, done: int, passes: int) -> float:
     """The share of a cloud's noise that a network is told, `done` of its `passes` being made.
 
     Where many patches and passes are averaged, each may smooth less than it would alone.
     """
-    alone, first, later = config.told_noise
+    alone, first, later = inference.conditioning_scales
     if done:
         return later
     return alone if passes == 1 else first
@@ -67,16 +69,16 @@ class Told:
 
 
 def noise_over_radius(
-    points: NDArray[np.float64], noise: NoiseEstimate, config: FlowConfig
+    points: NDArray[np.float64], noise: NoiseEstimate, patch_points: int
 ) -> float:
     """Noise over the median radius of full patches of `points` (M, 3).
 
     Patches end where an island does; smaller ones count as if they were filled up.
     """
-    size = min(config.patch_points, len(points))
+    size = min(patch_points, len(points))
     seeds = points[:: max(1, len(points) // SEEDS)]
     sq_distances = knn(points, seeds, size)[0]
     reached = points_within_reach(sq_distances)
-    sq_radii = sq_distances[np.arange(len(seeds)), reached - 1] * (config.patch_points / reached)
+    sq_radii = sq_distances[np.arange(len(seeds)), reached - 1] * (patch_points / reached)
     radius = float(np.sqrt(np.median(sq_radii)))
     return noise.sigma / radius if radius > 0 else 0.0

@@ -1,4 +1,9 @@
-"""Weight files: safetensors with the config and the provenance inside. No pickle is loaded."""
+"""Weight files: safetensors with both configs and the provenance inside. No pickle is loaded.
+
+The header holds JSON: "config" is a `FlowConfig`, "inference" an `InferenceConfig`, "provenance"
+says how the weights were made. Files of the first layout ("format" pdflow-1) have all settings in
+"config", some of them under other names; they are read as well.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +11,25 @@ import json
 from dataclasses import asdict, fields
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from pdflow.config import MOVED_SETTINGS, FlowConfig, InferenceConfig
 from pdflow.device import using_device
 from pdflow.errors import PdflowError
 from pdflow.io import atomic_path
-from pdflow.model import FlowConfig, PDFlow
+from pdflow.model import PDFlow
 
 RELEASES = "released"
 """Folder inside the package with the weights that are shipped."""
+
+LAYOUT = "pdflow-2"
+
+Config = TypeVar("Config", FlowConfig, InferenceConfig)
 
 
 def released_models() -> list[str]:
@@ -52,7 +62,7 @@ def load_model(name_or_path: str | Path, device: str | torch.device = "cpu") -> 
             "`pdflow import-weights` first."
         )
     try:
-        model = PDFlow(_config(json.loads(header["config"])))
+        model = PDFlow(*_configs(header, path))
         model.load_state_dict(tensors)
     except (RuntimeError, ValueError, TypeError) as error:
         first = str(error).splitlines()[0]
@@ -65,11 +75,12 @@ def load_model(name_or_path: str | Path, device: str | torch.device = "cpu") -> 
 
 
 def save_model(path: str | Path, model: PDFlow, provenance: dict[str, Any]) -> None:
-    """Write weights with config and provenance (recipe, seed, data hash, commit), atomically."""
+    """Write weights, both configs and provenance (recipe, seed, data hash, commit), atomically."""
     header = {
         "config": json.dumps(asdict(model.config)),
+        "inference": json.dumps(asdict(model.inference)),
         "provenance": json.dumps(provenance),
-        "format": "pdflow-1",
+        "format": LAYOUT,
     }
     tensors = {k: v.detach().cpu().contiguous() for k, v in model.state_dict().items()}
     with atomic_path(Path(path)) as temporary:
@@ -96,9 +107,26 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         ) from error
 
 
-def _config(values: dict[str, Any]) -> FlowConfig:
-    known = {f.name for f in fields(FlowConfig)}
-    unknown = sorted(set(values) - known)
+def _configs(header: dict[str, str], path: Path) -> tuple[FlowConfig, InferenceConfig]:
+    """The two configs in a header of either layout."""
+    config: dict[str, Any] = json.loads(header["config"])
+    if "inference" in header:
+        inference = _checked(InferenceConfig, json.loads(header["inference"]), path)
+    else:
+        moved = {new: config.pop(old) for old, new in MOVED_SETTINGS.items() if old in config}
+        inference = _checked(InferenceConfig, moved, path)
+        config["noise_unit"] = inference.patch_radius[1]
+    return _checked(FlowConfig, config, path), inference
+
+
+def _checked(kind: type[Config], values: dict[str, Any], path: Path) -> Config:
+    unknown = sorted(values.keys() - {f.name for f in fields(kind)})
     if unknown:
-        raise ValueError(f"unknown settings {', '.join(unknown)}: made by a newer pdflow?")
-    return FlowConfig(**values)
+        raise PdflowError(
+            f"{path}: {kind.__name__} has no setting {unknown[0]!r}: load it with the version of "
+            "pdflow that wrote it, or a newer one."
+        )
+    try:
+        return kind(**values)
+    except PdflowError as error:
+        raise PdflowError(f"{path}: {error}") from error

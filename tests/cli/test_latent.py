@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from pdflow.model import FlowConfig, PDFlow
+from pdflow.config import FlowConfig
+from pdflow.model import PDFlow
 from pdflow.weights import save_model
 
 GEAR = Path(__file__).parents[2] / "examples" / "gear_noisy.ply"

@@ -13,13 +13,14 @@ import pytest
 import torch
 from torch import Tensor
 
+from pdflow.config import FlowConfig
 from pdflow.flow.actnorm import ActNorm
 from pdflow.flow.augment import ConditionalAffine, ConditionalCoupling
 from pdflow.flow.bijection import Bijection, Chain, Sigmoid
 from pdflow.flow.coupling import Coupling
 from pdflow.flow.permutation import InvertibleLinear, Permutation, Reverse
 from pdflow.flow.units import EdgeUnit, LinearUnit
-from pdflow.model import FlowConfig, PDFlow
+from pdflow.model import PDFlow
 
 B, N, C, K, F = 2, 7, 5, 4, 3
 

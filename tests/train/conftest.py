@@ -54,6 +54,7 @@ def tiny() -> Callable[..., Recipe]:
         return Recipe(
             "tiny",
             model,
+            recipe.inference,
             replace(
                 recipe.data,
                 levels=(0.05, 0.05),

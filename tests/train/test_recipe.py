@@ -17,6 +17,10 @@ def test_every_shipped_recipe_loads() -> None:
     ("text", "message"),
     [
         ("[model]\ncolour = 1", "no setting 'colour'"),
+        ("[inference]\ncolour = 1", r"\[inference\] has no setting 'colour'"),
+        ("[model]\ntold_noise = [1, 1, 1]", r"as 'conditioning_scales' under \[inference\]"),
+        ("[model]\ncentred = true", r"as 'centred' under \[inference\]"),
+        ("[inference]\npatch_radius = [2.0]", "Bad inference config"),
         ("[paint]\n", r"unknown section \[paint\]"),
         ("[model\n", "no TOML"),
         ("[model]\nfilter = 'median'", "Bad network config"),

@@ -10,19 +10,16 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import asdict
+from dataclasses import fields
 from pathlib import Path
 
 from pdflow.bench.cases import Case
 from pdflow.bench.methods import DIGEST_LENGTH, Denoised, Method
 from pdflow.cloud import PointCloud
 from pdflow.device import best_device
-from pdflow.model import FlowConfig, PDFlow
+from pdflow.model import PDFlow
 from pdflow.pipeline import MODES, Denoiser
 from pdflow.weights import load_model, released_models
-
-LATER_SETTINGS = {"noise_conditioning": False, "told_noise": FlowConfig().told_noise}
-"""Settings of a network that came after results were kept, and what they were before."""
 
 _SPEC = re.compile(rf"(?P<model>.+?)(:(?P<mode>{'|'.join(MODES)}))?(:(?P<passes>\d+))?")
 
@@ -81,12 +78,16 @@ def network_method(
 
 
 def weights_digest(model: PDFlow) -> str:
-    """SHA-256 of config and tensors: the same for the same network, wherever its file lies."""
-    config = asdict(model.config)
-    for setting, before in LATER_SETTINGS.items():
-        if config[setting] == before:
-            del config[setting]
-    digest = hashlib.sha256(json.dumps(config, sort_keys=True).encode())
+    """SHA-256 of configs and tensors: the same for the same network, wherever its file lies.
+
+    Settings count where they differ from the defaults, so that a new one changes no digest.
+    """
+    configs = (model.config, model.inference)
+    changed = [
+        {f.name: getattr(c, f.name) for f in fields(c) if getattr(c, f.name) != f.default}
+        for c in configs
+    ]
+    digest = hashlib.sha256(json.dumps(changed, sort_keys=True).encode())
     for name, tensor in sorted(model.state_dict().items()):
         digest.update(name.encode())
         digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())

@@ -43,21 +43,23 @@ DIGEST_LENGTH = 12
 class Size:
     """How large the networks of a table are, and the patches that they see.
 
-    network  changed settings
+    network  changed settings of the network, inference: of its use
     edges    divisor of K in all EdgeUnits
     rec      weight of the reconstruction loss, prior: of the likelihood; both are sums over points
     """
 
     network: dict[str, Any]
+    inference: dict[str, Any]
     edges: int
     rec: float
     prior: float
 
 
 SIZES = {
-    "paper": Size({}, 1, 0.8, 1e-6),
+    "paper": Size({}, {}, 1, 0.8, 1e-6),
     "small": Size(
-        {"hidden": 24, "patch_points": 128, "centred": True, "patch_radius": (2.0, 2.0)},
+        {"hidden": 24, "patch_points": 128},
+        {"centred": True, "patch_radius": (2.0, 2.0)},
         4,
         0.128,
         8e-6,
@@ -137,9 +139,10 @@ def variant(
         **size.network,
     }
     network = replace(base.model, **changes, **model)
+    inference = replace(base.inference, **size.inference)
     # Always of one name: the settings decide the weights, and equal ones are trained once.
     data = replace(base.data, noise=(noise,), cut="clean", seeds=SEEDS)
-    return Variant(name, Recipe("ablation", network, data, loss, optim))
+    return Variant(name, Recipe("ablation", network, inference, data, loss, optim))
 
 
 def train_variants(

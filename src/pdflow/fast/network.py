@@ -28,7 +28,7 @@ class FastNetwork:
     def __init__(self, model: PDFlow) -> None:
         config = model.config
         self._neighbours = config.neighbours
-        self._told_radius = config.patch_radius[1] if config.noise_conditioning else None
+        self._told_radius = config.noise_unit if config.noise_conditioning else None
         self._augment = FastAugmentation(model.augmentation) if model.augmentation else None
         blocks = [block for block in model.flow if isinstance(block, Chain)]
         outputs = [config.point_dims] + [config.channels] * (len(blocks) - 1)

@@ -58,9 +58,9 @@ def resume(trainer: Trainer, path: Path) -> None:
 def _check_recipe(saved: dict[str, Any], recipe: Recipe, path: Path) -> None:
     """Refuse a recipe that would train something else; more steps and other tests are no harm."""
     now = json.loads(json.dumps(recipe.as_dict()))
-    for section in ("model", "data", "loss", "optim"):
+    for section in ("model", "inference", "data", "loss", "optim"):
         for name, value in now[section].items():
-            before = saved[section].get(name, value)
+            before = saved.get(section, {}).get(name, value)
             if before != value and (section, name) != ("optim", "steps"):
                 raise PdflowError(
                     f"{path} was trained with [{section}] {name} = {before}, the recipe says "

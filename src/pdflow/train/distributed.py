@@ -9,8 +9,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from pdflow.config import FlowConfig, InferenceConfig
 from pdflow.errors import PdflowError
-from pdflow.model import FlowConfig, PDFlow
+from pdflow.model import PDFlow
 from pdflow.train.data import Batch
 
 
@@ -83,8 +84,8 @@ class Workers:
 class DividedPDFlow(PDFlow):
     """A network that is given its part of a batch, and draws eps as if it had all of it."""
 
-    def __init__(self, config: FlowConfig, workers: Workers) -> None:
-        super().__init__(config)
+    def __init__(self, config: FlowConfig, inference: InferenceConfig, workers: Workers) -> None:
+        super().__init__(config, inference)
         self.workers = workers
 
     def sample_eps(

@@ -11,10 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pdflow.config import NOISE_SHARE_AFTER_PASS
 from pdflow.errors import PdflowError
 from pdflow.flow.passes import Beside
 from pdflow.losses import joint_loss
-from pdflow.model import LEFT_BY_A_PASS, PDFlow
+from pdflow.model import PDFlow
 from pdflow.train.capture import Clock, captured
 from pdflow.train.data import Batch, PatchPool
 from pdflow.train.distributed import DividedPDFlow, Workers
@@ -57,8 +58,9 @@ class Trainer:
         self.recipe, self.pool, self.device = recipe, pool, torch.device(device)
         self.validation, self.workers = validation, workers or Workers()
         torch.manual_seed(recipe.optim.seed)
+        configs = recipe.model, recipe.inference
         divided = self.workers.count > 1
-        model = DividedPDFlow(recipe.model, self.workers) if divided else PDFlow(recipe.model)
+        model = DividedPDFlow(*configs, self.workers) if divided else PDFlow(*configs)
         self.init_sha256 = None if init is None else start_from(model, init)
         self.model = model.to(device).train()
         self.parameters: list[Tensor] = list(self.model.parameters())
@@ -189,8 +191,7 @@ class Trainer:
         return torch.cat([part.flatten() for part in self.running]) if self.running else None
 
     def _draw(self) -> Batch:
-        data, model = self.recipe.data, self.recipe.model
-        low, high = model.patch_radius
+        data, inference = self.recipe.data, self.recipe.inference
         return self.pool.sample(
             self.recipe.optim.batch,
             data.levels,
@@ -200,8 +201,8 @@ class Trainer:
             bend=data.bend,
             cut=data.cut,
             overlap=self.recipe.loss.consistency > 0,
-            radius=low if low == high else None,
-            centred=model.centred,
+            radius=inference.fixed_radius,
+            centred=inference.centred,
         )
 
     def _loss(self, batch: Batch) -> Tensor:
@@ -214,7 +215,7 @@ class Trainer:
             # Neighbours are sought among these points: they must be finite, whatever was made.
             passed = torch.where(torch.isfinite(passed), passed, noisy[:again])
             noisy = torch.cat([passed, noisy[again:]])
-            told = torch.cat([LEFT_BY_A_PASS * told[:again], told[again:]])
+            told = torch.cat([NOISE_SHARE_AFTER_PASS * told[:again], told[again:]])
             overlap = overlap and overlap.from_patch(again)
         loss = joint_loss(
             self.model,

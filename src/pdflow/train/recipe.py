@@ -7,9 +7,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pdflow.config import MOVED_SETTINGS, FlowConfig, InferenceConfig
 from pdflow.errors import PdflowError
 from pdflow.losses import LossConfig
-from pdflow.model import FlowConfig
 from pdflow.train.noise import NOISES
 from pdflow.train.precision import PRECISIONS
 
@@ -113,10 +113,11 @@ class ValidationConfig:
 
 @dataclass(frozen=True)
 class Recipe:
-    """A training run: network, data, loss, optimiser and validation."""
+    """A training run: network and its use, data, loss, optimiser and validation."""
 
     name: str
     model: FlowConfig = field(default_factory=FlowConfig)
+    inference: InferenceConfig = field(default_factory=InferenceConfig)
     data: DataConfig = field(default_factory=DataConfig)
     loss: LossConfig = field(default_factory=LossConfig)
     optim: OptimConfig = field(default_factory=OptimConfig)
@@ -147,6 +148,7 @@ def load_recipe(name_or_path: str | Path) -> Recipe:
         raise PdflowError(f"{path} is no TOML file ({error}).") from error
     sections: dict[str, type[Any]] = {
         "model": FlowConfig,
+        "inference": InferenceConfig,
         "data": DataConfig,
         "loss": LossConfig,
         "optim": OptimConfig,
@@ -164,6 +166,11 @@ def load_recipe(name_or_path: str | Path) -> Recipe:
 def _section(kind: type[Section], values: dict[str, Any], path: Path, name: str) -> Section:
     defaults = {f.name: f.default for f in fields(kind)}  # type: ignore[arg-type]
     for key, value in values.items():
+        if kind is FlowConfig and key in MOVED_SETTINGS:
+            raise PdflowError(
+                f"{path}: {key!r} is no setting of [model] any more: write it as "
+                f"{MOVED_SETTINGS[key]!r} under [inference]."
+            )
         if key not in defaults:
             raise PdflowError(f"{path}: [{name}] has no setting {key!r}.")
         if isinstance(defaults[key], tuple) and isinstance(value, str):

@@ -22,19 +22,18 @@ class Validation:
     """
 
     def __init__(self, held: Source, recipe: Recipe, device: str) -> None:
-        config, model = recipe.validation, recipe.model
+        config, inference = recipe.validation, recipe.inference
         self.every = config.every
         self.sharpness = recipe.loss.sharpness
         generator = torch.Generator().manual_seed(config.seed)
         seeds = -(-config.patches // len(held))
-        pool = held.pool(seeds, model.patch_points, generator)
-        low, high = model.patch_radius
+        pool = held.pool(seeds, recipe.model.patch_points, generator)
         self.patches = {
             level: pool.sample(
                 config.patches,
                 (level, level),
-                radius=low if low == high else None,
-                centred=model.centred,
+                radius=inference.fixed_radius,
+                centred=inference.centred,
                 generator=generator,
             ).to(device)
             for level in config.levels
