@@ -134,7 +134,7 @@ def test_per_point_likelihoods_sum_to_the_patch() -> None:
 def test_every_parameter_of_every_variant_is_trained(
     decoder: str, coupling: str, condition: str
 ) -> None:
-    from pdflow.losses import LossConfig, joint_loss
+    from pdflow.train.losses import LossConfig, joint_loss
 
     config = replace(TINY, decoder=decoder, coupling=coupling, condition=condition)
     model = _randomised(config).train()

@@ -10,12 +10,12 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from pdflow.authors import import_authors_weights
 from pdflow.config import FlowConfig, InferenceConfig
 from pdflow.errors import PdflowError
 from pdflow.model import PDFlow
 from pdflow.train.recipe import load_recipe
 from pdflow.weights import load_model, read_provenance, released_models, save_model
+from pdflow.weights.authors import import_authors_weights
 
 TINY = FlowConfig(edge_neighbours=(4, 0), augment_dims=3, hidden=8, masked_dims=2, patch_points=12)
 

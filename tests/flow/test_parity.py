@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from pdflow.authors import import_authors_weights
 from pdflow.model import PDFlow
 from pdflow.weights import load_model, read_tensors, save_model
+from pdflow.weights.authors import import_authors_weights
 
 pytestmark = pytest.mark.reference
 

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from pdflow.errors import PdflowError
-from pdflow.losses import LossTerms, joint_loss
 from pdflow.train.data import PatchPool
 from pdflow.train.loop import Trainer
+from pdflow.train.losses import LossTerms, joint_loss
 from pdflow.train.recipe import Recipe
 from pdflow.train.shapes import Shapes
 from pdflow.train.validation import Validation

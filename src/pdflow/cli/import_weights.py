@@ -14,8 +14,8 @@ def run(
     output: Path = typer.Option(..., "-o", "--output", help="Weight file to write."),
 ) -> None:
     """Turn the authors' released weights into a pdflow weight file."""
-    from pdflow.authors import import_authors_weights
     from pdflow.weights import read_tensors, save_model
+    from pdflow.weights.authors import import_authors_weights
 
     model = import_authors_weights(read_tensors(source)[0])
     save_model(output, model, {"imported": source.name, "by": "the authors of PD-Flow (MIT)"})

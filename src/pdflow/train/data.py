@@ -15,8 +15,8 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from pdflow.errors import PdflowError
-from pdflow.overlap import Overlap, cut_overlap
 from pdflow.train.noise import draw_noise
+from pdflow.train.pairs import Overlap, cut_overlap
 
 SURROUNDINGS = 2
 """Points kept around a seed, in patches: noise may bring any of them into the patch."""

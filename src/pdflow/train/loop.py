@@ -13,16 +13,16 @@ from torch import Tensor
 
 from pdflow.config import NOISE_SHARE_AFTER_PASS
 from pdflow.errors import PdflowError
-from pdflow.flow.passes import Beside
-from pdflow.losses import joint_loss
 from pdflow.model import PDFlow
 from pdflow.train.capture import Clock, captured
 from pdflow.train.data import Batch, PatchPool
 from pdflow.train.distributed import DividedPDFlow, Workers
 from pdflow.train.initial import start_from
+from pdflow.train.losses import joint_loss
 from pdflow.train.precision import matmul_precision
 from pdflow.train.recipe import Recipe
 from pdflow.train.schedule import Schedule
+from pdflow.train.streams import Beside
 from pdflow.train.validation import Validation
 
 LOG_EVERY = 500

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from pdflow.config import MOVED_SETTINGS, FlowConfig, InferenceConfig
 from pdflow.errors import PdflowError
-from pdflow.losses import LossConfig
+from pdflow.train.losses import LossConfig
 from pdflow.train.noise import NOISES
 from pdflow.train.precision import PRECISIONS
 

@@ -9,8 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pdflow.losses import sq_nearest_distances
 from pdflow.model import PDFlow
+from pdflow.train.losses import sq_nearest_distances
 from pdflow.train.recipe import Recipe
 from pdflow.train.shapes import Source
 

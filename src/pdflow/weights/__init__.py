@@ -25,7 +25,7 @@ from pdflow.io import atomic_path
 from pdflow.model import PDFlow
 
 RELEASES = "released"
-"""Folder inside the package with the weights that are shipped."""
+"""Folder beside this file with the weights that are shipped."""
 
 LAYOUT = "pdflow-2"
 
@@ -34,7 +34,7 @@ Config = TypeVar("Config", FlowConfig, InferenceConfig)
 
 def released_models() -> list[str]:
     """Names that `load_model` knows without a file."""
-    folder = resources.files("pdflow").joinpath(RELEASES)
+    folder = resources.files(__name__) / RELEASES
     if not folder.is_dir():
         return []
     return sorted(Path(f.name).stem for f in folder.iterdir() if f.name.endswith(".safetensors"))
@@ -43,7 +43,7 @@ def released_models() -> list[str]:
 def find_model(name_or_path: str | Path) -> Path:
     """The file of a shipped model, or the path itself."""
     if str(name_or_path) in released_models():
-        return Path(str(resources.files("pdflow") / RELEASES / f"{name_or_path}.safetensors"))
+        return Path(str(resources.files(__name__) / RELEASES / f"{name_or_path}.safetensors"))
     try:
         return Path(name_or_path)
     except TypeError as error:

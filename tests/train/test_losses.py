@@ -10,8 +10,8 @@ import torch
 
 from pdflow.config import FlowConfig
 from pdflow.errors import PdflowError
-from pdflow.flow.passes import Beside
-from pdflow.losses import (
+from pdflow.model import PDFlow
+from pdflow.train.losses import (
     LossConfig,
     earth_movers_distance,
     exact_matching,
@@ -19,8 +19,8 @@ from pdflow.losses import (
     paired_matching,
     sq_nearest_distances,
 )
-from pdflow.model import PDFlow
-from pdflow.overlap import Overlap
+from pdflow.train.pairs import Overlap
+from pdflow.train.streams import Beside
 
 TINY = FlowConfig(edge_neighbours=(4,), augment_dims=3, hidden=8, masked_dims=2, patch_points=12)
 

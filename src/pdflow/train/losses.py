@@ -12,11 +12,12 @@ from torch import Tensor
 from torch.nn.functional import mse_loss
 
 from pdflow.errors import PdflowError
-from pdflow.flow.passes import Beside, separate_passes
 from pdflow.kernels.graph import nearest
 from pdflow.kernels.matching import approximate_matching, auction_matching
 from pdflow.model import Encoding, PDFlow
-from pdflow.overlap import Overlap
+from pdflow.train.gradients import separate_passes
+from pdflow.train.pairs import Overlap
+from pdflow.train.streams import Beside
 
 Matching = Callable[[Tensor, Tensor], Tensor]
 """(prediction (B, N, 3), target (B, N, 3)) -> for each prediction its target's row, (B, N)."""

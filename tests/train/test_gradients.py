@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from pdflow.flow.actnorm import ActNorm
-from pdflow.flow.passes import Beside, separate_passes
+from pdflow.train.gradients import separate_passes
 
 
 class Network(nn.Module):
@@ -60,13 +60,3 @@ def test_a_first_batch_sets_the_norms_of_the_network_itself() -> None:
     assert bool(norm.initialised)
     assert torch.equal(norm.mu, x.mean((0, 1)))
     assert y.mean().abs() < 1e-5
-
-
-def test_work_beside_gives_the_same() -> None:
-    x = torch.randn(4, requires_grad=True)
-    with Beside(x) as branch:
-        y = x.square()
-    z = 3 * x
-    branch.join(y)
-    (y + z).sum().backward()
-    torch.testing.assert_close(x.grad, 2 * x.detach() + 3)

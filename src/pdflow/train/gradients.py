@@ -1,4 +1,4 @@
-"""Several passes through one network in a training step: gradients added once, side by side.
+"""Several passes through one network in a training step, whose gradients are added up once.
 
 A parameter that is used in several passes gets a gradient from each of them. Autograd adds these
 up one by one, in a launch for every parameter and pass; here they are added together.
@@ -7,8 +7,6 @@ up one by one, in a launch for every parameter and pass; here they are added tog
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
-from functools import cache
 from typing import Any
 
 import torch
@@ -73,43 +71,3 @@ class _Share(torch.autograd.Function):
             for i, total in zip(both, torch._foreach_add(*pairs) if both else (), strict=True):
                 totals[i] = total
         return (None, *totals)
-
-
-class Beside:
-    """Queue the work of a block beside what follows it, on a stream of its own; plain on a CPU.
-
-    inputs  tensors made before the block that it reads
-
-    Autograd runs the backward of the block on the same stream. `join` before outputs are read.
-    """
-
-    def __init__(self, *inputs: Tensor) -> None:
-        self.inputs = inputs
-        self.entered = ExitStack()
-        self.device = inputs[0].device
-
-    def __enter__(self) -> Beside:
-        if self.device.type == "cuda":
-            side = _side_stream(self.device)
-            side.wait_stream(torch.cuda.current_stream(self.device))
-            for tensor in self.inputs:
-                tensor.record_stream(side)
-            self.entered.enter_context(torch.cuda.stream(side))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.entered.close()
-
-    def join(self, *outputs: Tensor) -> None:
-        """Let the current stream wait for the block, which made these tensors."""
-        if self.device.type == "cuda":
-            main = torch.cuda.current_stream(self.device)
-            main.wait_stream(_side_stream(self.device))
-            for tensor in outputs:
-                tensor.record_stream(main)
-
-
-@cache
-def _side_stream(device: torch.device) -> torch.cuda.Stream:
-    """One stream per device: memory is kept apart for each of them."""
-    return torch.cuda.Stream(device)
