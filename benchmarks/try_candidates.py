@@ -74,7 +74,7 @@ FRESH: dict[str, dict[str, dict[str, Any]]] = {
     "eight EdgeUnits": {"model": {"condition_layers": 8}},
     "four EdgeUnits": {"model": {"condition_layers": 4}},
     "no iterated outputs from the start": {"data": {"iterate": 0.0}},
-    "told the noise, no iterated outputs": {
+    "noise conditioning, no iterated outputs": {
         "model": {"noise_conditioning": True},
         "data": {"iterate": 0.0},
     },

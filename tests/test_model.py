@@ -152,13 +152,13 @@ def test_patches_of_odd_shape_are_refused(shape: tuple[int, ...]) -> None:
         PDFlow(TINY).denoise_patches(torch.zeros(shape))
 
 
-TOLD = replace(
+CONDITIONED = replace(
     TINY, condition="graph", condition_layers=2, augment_flow="affine", noise_conditioning=True
 )
 
 
-def test_a_network_can_be_told_the_noise() -> None:
-    model = _randomised(TOLD)
+def test_a_network_can_be_conditioned_on_the_noise() -> None:
+    model = _randomised(CONDITIONED)
     points = torch.randn(3, 16, 3).double()
     sigma = torch.tensor([0.01, 0.02, 0.02]).double()
     whole = model.denoise_patches(points, sigma=sigma)
@@ -173,7 +173,7 @@ def test_a_network_can_be_told_the_noise() -> None:
 
 
 def test_no_noise_at_all_is_finite_and_as_good_as_very_little() -> None:
-    model = _randomised(TOLD)
+    model = _randomised(CONDITIONED)
     points = torch.randn(1, 16, 3).double()
     none, little = (
         model.denoise_patches(points, sigma=torch.tensor([sigma]).double()) for sigma in (0, 1e-5)
@@ -182,12 +182,12 @@ def test_no_noise_at_all_is_finite_and_as_good_as_very_little() -> None:
     assert torch.equal(none, little)
 
 
-def test_a_network_that_is_told_the_noise_must_be_told() -> None:
+def test_a_conditioned_network_needs_the_noise() -> None:
     with pytest.raises(PdflowError, match="pass their sigma"):
-        _randomised(TOLD).denoise_patches(torch.randn(1, 16, 3).double())
+        _randomised(CONDITIONED).denoise_patches(torch.randn(1, 16, 3).double())
 
 
-def test_other_networks_do_not_look_at_the_noise() -> None:
+def test_other_networks_ignore_the_noise() -> None:
     model, points = _randomised(TINY), torch.randn(2, 16, 3).double()
     sigma = torch.tensor([0.1, 0.2]).double()
     assert torch.equal(model.denoise_patches(points), model.denoise_patches(points, sigma=sigma))

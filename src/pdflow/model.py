@@ -106,7 +106,7 @@ class PDFlow(nn.Module):
     ) -> Encoding:
         """Augment and map to latent space, Eq. (6) and (1). Without eps it is zero.
 
-        sigma  (B,) noise of the patches in their own frame, for a network that is told
+        sigma  (B,) noise of the patches in their own frame, if the network is conditioned on it
         """
         return self.encode_augmented(*self.augment(points, graph, eps, sigma), graph)
 
@@ -150,21 +150,21 @@ class PDFlow(nn.Module):
     ) -> Tensor:
         """Clean patches (B, N, D_p): encode, filter, decode. Without eps it is deterministic.
 
-        sigma  (B,) noise of the patches in their own frame, for a network that is told
+        sigma  (B,) noise of the patches in their own frame, if the network is conditioned on it
         """
         graph = self.graph(points)
         code = self.encode(points, graph, eps, sigma).code
         return self.decode(self.filter(code), graph)
 
     def _with_noise(self, points: Tensor, sigma: Tensor | None) -> Tensor:
-        """What the condition net sees: points (B, N, D_p), and the noise where it is told.
+        """What the condition net sees: points (B, N, D_p), and the noise as one more channel.
 
-        The noise is the log of the patch radius over it, which is positive: a relu comes later.
+        The channel holds log(noise_unit / sigma), which is positive: a relu comes later.
         """
         if not self.config.noise_conditioning:
             return points
         if sigma is None:
-            raise PdflowError("This network is told the noise of its patches: pass their sigma.")
+            raise PdflowError("This network needs the noise of its patches: pass their sigma.")
         level = -torch.log((sigma / self.config.noise_unit).clamp_min(LEAST_NOISE))
         return torch.cat([points, level[:, None, None].expand(*points.shape[:2], 1)], -1)
 

@@ -58,7 +58,7 @@ def tiny() -> Callable[..., Recipe]:
             replace(
                 recipe.data,
                 levels=(0.05, 0.05),
-                told_spread=0.0,
+                conditioning_spread=0.0,
                 iterate=iterate,
                 holdout=(),
                 seeds=64,

@@ -65,31 +65,31 @@ def test_overlapping_patches_hold_the_same_points(pool: PatchPool) -> None:
     """Brought into the first patch's frame, common points lie where they do there."""
     for radius, centred in ((4.0, True), (None, False)):
         batch = pool.sample(
-            6, (0.02, 0.02), radius=radius, centred=centred, overlap=True,
+            6, (0.02, 0.02), radius=radius, centred=centred, pairs=True,
             generator=torch.Generator().manual_seed(2),
         )  # fmt: skip
-        overlap = batch.overlap
-        assert overlap is not None
-        assert overlap.noisy.shape == batch.noisy.shape
-        gaps = overlap.sq_disagreement(batch.noisy, overlap.noisy)
+        pairs = batch.pairs
+        assert pairs is not None
+        assert pairs.noisy.shape == batch.noisy.shape
+        gaps = pairs.sq_disagreement(batch.noisy, pairs.noisy)
         assert gaps.max() < 1e-10
-        common = overlap.rows >= 0
+        common = pairs.rows >= 0
         assert 0.5 < common.float().mean() < 0.9
-        for rows, same in zip(overlap.rows, common, strict=True):
+        for rows, same in zip(pairs.rows, common, strict=True):
             assert len(rows[same].unique()) == same.sum()
-        apart = (overlap.noisy[:, 0] * overlap.scale[:, None] + overlap.offset) - batch.noisy[:, 0]
+        apart = (pairs.noisy[:, 0] * pairs.scale[:, None] + pairs.offset) - batch.noisy[:, 0]
         extent = (batch.noisy - batch.noisy[:, :1]).norm(dim=2).amax(1)
         assert ((apart.norm(dim=1) / extent - 1 / 3).abs() < 0.12).all()
 
 
 def test_overlapping_patches_leave_the_first_ones_as_they_were(pool: PatchPool) -> None:
     one, two = (
-        pool.sample(3, (0.0, 0.1), generator=torch.Generator().manual_seed(0), overlap=overlap)
-        for overlap in (False, True)
+        pool.sample(3, (0.0, 0.1), generator=torch.Generator().manual_seed(0), pairs=pairs)
+        for pairs in (False, True)
     )
-    assert one.overlap is None
+    assert one.pairs is None
     assert torch.equal(one.noisy, two.noisy)
     part = two[1:]
-    assert part.overlap is not None
-    assert two.overlap is not None
-    assert torch.equal(part.overlap.rows, two.overlap.rows[1:])
+    assert part.pairs is not None
+    assert two.pairs is not None
+    assert torch.equal(part.pairs.rows, two.pairs.rows[1:])

@@ -84,17 +84,17 @@ def test_shipped_weights_start_a_run() -> None:
     assert start_from(model, "pdflow") == digest
 
 
-def test_a_network_goes_on_as_one_that_is_told_the_noise(
+def test_a_network_goes_on_with_noise_conditioning(
     tiny: MakeRecipe, pool: PatchPool, tmp_path: Path
 ) -> None:
-    """It does what it did, whatever it is told, and can learn to heed it."""
+    """At first it does what it did, whatever the noise."""
     recipe = tiny(3)
-    deaf = PDFlow(replace(recipe.model, condition="graph", condition_layers=2)).eval()
-    save_model(tmp_path / "deaf.safetensors", deaf, {})
-    hearing = PDFlow(replace(deaf.config, noise_conditioning=True)).eval()
-    start_from(hearing, tmp_path / "deaf.safetensors")
+    plain = PDFlow(replace(recipe.model, condition="graph", condition_layers=2)).eval()
+    save_model(tmp_path / "plain.safetensors", plain, {})
+    conditioned = PDFlow(replace(plain.config, noise_conditioning=True)).eval()
+    start_from(conditioned, tmp_path / "plain.safetensors")
     noisy = pool.sample(2, (0.02, 0.02), generator=torch.Generator().manual_seed(0)).noisy
     for level in (0.01, 0.1):
-        told = torch.full((2,), level)
-        same = hearing.denoise_patches(noisy, sigma=told)
-        assert torch.allclose(same, deaf.denoise_patches(noisy), atol=1e-5)
+        sigma = torch.full((2,), level)
+        same = conditioned.denoise_patches(noisy, sigma=sigma)
+        assert torch.allclose(same, plain.denoise_patches(noisy), atol=1e-5)

@@ -95,10 +95,10 @@ def test_outputs_that_are_not_finite_are_not_trained_on(
     assert torch.isfinite(trainer.sums).all()
 
 
-def test_a_network_that_is_told_the_noise_learns_to_listen(
+def test_a_conditioned_network_learns_to_use_the_noise(
     tiny: MakeRecipe, pool: PatchPool, sphere: Any
 ) -> None:
-    """Of one patch, more is changed where more noise is said to be in it."""
+    """It changes a patch more if it is given more noise for it."""
     recipe = tiny(60)
     recipe = replace(
         recipe,
@@ -128,18 +128,18 @@ def test_overlapping_patches_come_to_agree(tiny: MakeRecipe, pool: PatchPool) ->
         assert (lines[-1]["consistency"] > 0) == (weight > 0)
         assert lines[-1]["skipped"] == 0
         batch = pool.sample(
-            16, (0.05, 0.05), radius=4.0, centred=True, overlap=True,
+            16, (0.05, 0.05), radius=4.0, centred=True, pairs=True,
             generator=torch.Generator().manual_seed(1),
         )  # fmt: skip
-        assert batch.overlap is not None
+        assert batch.pairs is not None
         model = trainer.averaged()
-        first, second = (model.denoise_patches(x) for x in (batch.noisy, batch.overlap.noisy))
-        return float(batch.overlap.sq_disagreement(first, second).mean())
+        first, second = (model.denoise_patches(x) for x in (batch.noisy, batch.pairs.noisy))
+        return float(batch.pairs.sq_disagreement(first, second).mean())
 
     assert disagreement(5 / pool.patch_points) < 0.6 * disagreement(0.0)
 
 
-def test_own_outputs_are_said_to_hold_less_noise(
+def test_own_outputs_are_conditioned_on_less_noise(
     tiny: MakeRecipe, pool: PatchPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recipe = tiny(1)
@@ -149,15 +149,15 @@ def test_own_outputs_are_said_to_hold_less_noise(
         data=replace(recipe.data, levels=(0.05, 0.05), iterate=0.5),
     )
     trainer = Trainer(recipe, pool, "cpu")
-    heard: list[torch.Tensor] = []
+    seen: list[torch.Tensor] = []
     monkeypatch.setattr(
         "pdflow.train.loop.joint_loss",
         lambda *args, **given: (
-            heard.append(given["told"] / given["sigma"]) or joint_loss(*args, **given)
+            seen.append(given["conditioning"] / given["sigma"]) or joint_loss(*args, **given)
         ),
     )
     trainer.fit()
-    first, second = heard[0].chunk(2)
+    first, second = seen[0].chunk(2)
     assert torch.allclose(first, torch.tensor(0.3))
     assert torch.allclose(second, torch.tensor(1.0))
 

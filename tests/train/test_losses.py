@@ -19,7 +19,7 @@ from pdflow.train.losses import (
     paired_matching,
     sq_nearest_distances,
 )
-from pdflow.train.pairs import Overlap
+from pdflow.train.pairs import PatchPairs
 from pdflow.train.streams import Beside
 
 TINY = FlowConfig(edge_neighbours=(4,), augment_dims=3, hidden=8, masked_dims=2, patch_points=12)
@@ -163,21 +163,21 @@ def test_gradients_of_nearest_distances_flow_through_the_differences_alone() -> 
     assert torch.allclose(prediction.grad, expected)
 
 
-def _overlap(points: torch.Tensor, shift: int = 3) -> Overlap:
+def _pairs(points: torch.Tensor, shift: int = 3) -> PatchPairs:
     """A second patch that holds the same points in another order, moved and half as large."""
     batch, count, _ = points.shape
     rows = torch.arange(count).roll(shift).expand(batch, -1)
     moved = (points.roll(shift, 1) - 1.0) / 2
-    return Overlap(moved, rows, torch.full((batch,), 2.0), torch.ones(batch, 3))
+    return PatchPairs(moved, rows, torch.full((batch,), 2.0), torch.ones(batch, 3))
 
 
 def test_patches_that_agree_have_no_inconsistency() -> None:
     points = torch.randn(2, 12, 3)
-    overlap = _overlap(points)
-    assert overlap.sq_disagreement(points, overlap.noisy).max() < 1e-10
-    further = overlap.sq_disagreement(points, overlap.noisy + torch.tensor([0.0, 0.0, 0.5]))
+    pairs = _pairs(points)
+    assert pairs.sq_disagreement(points, pairs.noisy).max() < 1e-10
+    further = pairs.sq_disagreement(points, pairs.noisy + torch.tensor([0.0, 0.0, 0.5]))
     assert further == pytest.approx(torch.ones(2, 12), rel=1e-4)
-    later = overlap.from_patch(1).sq_disagreement(points, overlap.noisy + 1)
+    later = pairs.from_patch(1).sq_disagreement(points, pairs.noisy + 1)
     assert later[0].max() == 0
     assert later[1].min() > 1
 
@@ -187,14 +187,14 @@ def test_overlapping_patches_are_pulled_together() -> None:
     torch.manual_seed(0)
     model = PDFlow(replace(TINY, filter="fbm"))
     noisy = torch.randn(2, 12, 3)
-    overlap = _overlap(noisy)
+    pairs = _pairs(noisy)
     config = LossConfig(rec=0.0, prior=0.0, denoise=0.0, matching="paired", consistency=5.0)
     with pytest.raises(ValueError, match="overlapping patches"):
         joint_loss(model, noisy, noisy, config)
     optimizer = torch.optim.Adam(model.parameters(), 3e-3)
     values = []
     for _ in range(30):
-        terms = joint_loss(model, noisy, noisy, config, overlap=overlap)
+        terms = joint_loss(model, noisy, noisy, config, pairs=pairs)
         assert terms.total.item() == pytest.approx(5 * terms.consistency.item(), rel=1e-6)
         values.append(terms.consistency.item())
         optimizer.zero_grad()
@@ -207,20 +207,20 @@ def test_inconsistency_is_measured_between_two_passes() -> None:
     torch.manual_seed(0)
     model = PDFlow(replace(TINY, filter="fbm"))
     noisy = torch.randn(2, 12, 3)
-    overlap = _overlap(noisy)
+    pairs = _pairs(noisy)
     model.denoise_patches(noisy)  # the first batch sets the norms
     model.eval()
     config = LossConfig(denoise=0.0, matching="paired", consistency=1.0, floor=0.5)
     sigma = torch.tensor([0.1, 0.2])
     with torch.no_grad():
         terms = joint_loss(
-            model, noisy, noisy, config, sigma=sigma, overlap=overlap,
+            model, noisy, noisy, config, sigma=sigma, pairs=pairs,
             generator=torch.Generator().manual_seed(0),
         )  # fmt: skip
         generator = torch.Generator().manual_seed(0)
         first, second = (
             model.denoise_patches(points, model.sample_eps(points, generator))
-            for points in (noisy, overlap.noisy)
+            for points in (noisy, pairs.noisy)
         )
     gaps = (2 * second + 1 - first.roll(3, 1)).square().sum((1, 2))
     expected = (gaps / (3 * (sigma.square() + 0.25))).mean()

@@ -18,8 +18,9 @@ def test_every_shipped_recipe_loads() -> None:
     [
         ("[model]\ncolour = 1", "no setting 'colour'"),
         ("[inference]\ncolour = 1", r"\[inference\] has no setting 'colour'"),
-        ("[model]\ntold_noise = [1, 1, 1]", r"as 'conditioning_scales' under \[inference\]"),
-        ("[model]\ncentred = true", r"as 'centred' under \[inference\]"),
+        ("[model]\ntold_noise = [1, 1, 1]", r"now called \[inference\] conditioning_scales"),
+        ("[model]\ncentred = true", r"now called \[inference\] centred"),
+        ("[data]\ntold_spread = 0.1", r"now called \[data\] conditioning_spread"),
         ("[inference]\npatch_radius = [2.0]", "Bad inference config"),
         ("[paint]\n", r"unknown section \[paint\]"),
         ("[model\n", "no TOML"),

@@ -16,7 +16,7 @@ MakeRecipe = Callable[..., Recipe]
 
 
 class Stub(PDFlow):
-    """A network that moves every point by `share` of the way to where it is told."""
+    """A network that moves every point by `share` of the way to its target."""
 
     def __init__(self, recipe: Recipe, target: torch.Tensor, share: float) -> None:
         super().__init__(recipe.model)

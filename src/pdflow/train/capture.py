@@ -48,8 +48,8 @@ def _undone(state: Mapping[str, Tensor], device: torch.device) -> Iterator[None]
 class Clock:
     """Seconds since it was made.
 
-    On a GPU a look waits for the steps before the last look, so that the queue stays short and
-    never runs empty.
+    On a GPU a reading waits for the steps before the last reading, so that the queue stays short
+    and never runs empty.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -57,7 +57,7 @@ class Clock:
         self._mark = torch.cuda.Event() if device.type == "cuda" else None
 
     def seconds(self) -> float:
-        """Look at the clock."""
+        """Read the clock."""
         if self._mark is not None:
             self._mark.synchronize()
             self._mark.record()

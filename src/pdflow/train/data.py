@@ -16,7 +16,7 @@ from torch.nn.functional import normalize
 
 from pdflow.errors import PdflowError
 from pdflow.train.noise import draw_noise
-from pdflow.train.pairs import Overlap, cut_overlap
+from pdflow.train.pairs import PatchPairs, cut_pairs
 
 SURROUNDINGS = 2
 """Points kept around a seed, in patches: noise may bring any of them into the patch."""
@@ -24,28 +24,33 @@ SURROUNDINGS = 2
 
 @dataclass(frozen=True)
 class Batch:
-    """Noisy patches (B, N, 3) in the network's frame, the clean ones row by row, the noise's
-    standard deviation (B,) in that frame, and patches that overlap where they were asked for."""
+    """Noisy patches in the network's frame, and what is known of them.
+
+    noisy  (B, N, 3)
+    clean  (B, N, 3) the same points without noise, row by row
+    sigma  (B,) standard deviation of the noise, in that frame
+    pairs  a second, overlapping patch for each; None unless the loss needs them
+    """
 
     noisy: Tensor
     clean: Tensor
     sigma: Tensor
-    overlap: Overlap | None = None
+    pairs: PatchPairs | None = None
 
     def __getitem__(self, part: slice) -> Batch:
-        overlap = self.overlap and self.overlap[part]
-        return Batch(self.noisy[part], self.clean[part], self.sigma[part], overlap)
+        pairs = self.pairs and self.pairs[part]
+        return Batch(self.noisy[part], self.clean[part], self.sigma[part], pairs)
 
     def tensors(self) -> dict[str, Tensor]:
         """All tensors by name; not copies."""
         named = {"noisy": self.noisy, "clean": self.clean, "sigma": self.sigma}
-        overlap = vars(self.overlap) if self.overlap else {}
-        return named | {f"overlap.{name}": tensor for name, tensor in overlap.items()}
+        pairs = vars(self.pairs) if self.pairs else {}
+        return named | {f"pairs.{name}": tensor for name, tensor in pairs.items()}
 
     def to(self, device: str) -> Batch:
         """The batch on a device."""
-        overlap = self.overlap and self.overlap.to(device)
-        return Batch(self.noisy.to(device), self.clean.to(device), self.sigma.to(device), overlap)
+        pairs = self.pairs and self.pairs.to(device)
+        return Batch(self.noisy.to(device), self.clean.to(device), self.sigma.to(device), pairs)
 
 
 class PatchPool:
@@ -96,7 +101,7 @@ class PatchPool:
         deform: float = 0.0,
         bend: float = 0.0,
         cut: str = "noisy",
-        overlap: bool = False,
+        pairs: bool = False,
     ) -> Batch:
         """A batch of noisy patches, randomly turned, and the clean ones.
 
@@ -110,7 +115,7 @@ class PatchPool:
                  the rim of the surroundings by about this share of their radius
         cut      whether the points nearest to the seed are sought in the "noisy" surroundings,
                  as when denoising, or in the "clean" ones, as the authors did
-        overlap  whether to cut a second patch from the same surroundings, around another centre
+        pairs    whether to cut a second patch from the same surroundings, around another seed
         """
         device = self.surroundings.device
         picks = torch.randint(len(self.surroundings), (batch,), generator=generator, device=device)
@@ -129,7 +134,7 @@ class PatchPool:
         seed = sought[:, :1]
         sq_distances = (sought - seed).square().sum(-1)
         nearest, rows = sq_distances.topk(self.patch_points, largest=False)
-        second = cut_overlap(noisy, sought, rows, radius, centred) if overlap else None
+        second = cut_pairs(noisy, sought, rows, radius, centred) if pairs else None
         rows = rows[..., None].expand(-1, -1, 3)
         noisy, clean = noisy.gather(1, rows), clean.gather(1, rows)
         if centred:

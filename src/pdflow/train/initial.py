@@ -27,14 +27,14 @@ def start_from(model: PDFlow, name_or_path: str | Path) -> str:
     """Give `model` the weights of a file or shipped model; the SHA-256 of that file.
 
     The filter may differ: a mask goes on as a learnable mask close to it, or as the diagonal W
-    of LCC. A fixed mask stays as the recipe says. A network that was not told the noise goes on
-    as one that is, and does not heed it at first. All else must be the same by name and shape.
+    of LCC. A fixed mask stays as the recipe says. A network without noise conditioning
+    goes on with it, weighted by zero at first. All else must be the same by name and shape.
     """
     path = find_model(name_or_path)
     source = load_model(path)
     theirs, ours = _without_filter(source), _without_filter(model)
     if model.config.noise_conditioning and not source.config.noise_conditioning:
-        theirs = _with_a_deaf_channel(theirs, model.config.point_dims)
+        theirs = _with_zero_weight_channel(theirs, model.config.point_dims)
     for name in sorted(theirs.keys() | ours.keys()):
         here, there = (str(tuple(t[name].shape)) if name in t else "none" for t in (ours, theirs))
         if here != there:
@@ -53,7 +53,7 @@ def _without_filter(model: PDFlow) -> dict[str, Tensor]:
     return {k: v for k, v in model.state_dict().items() if not k.startswith("filter.")}
 
 
-def _with_a_deaf_channel(tensors: dict[str, Tensor], place: int) -> dict[str, Tensor]:
+def _with_zero_weight_channel(tensors: dict[str, Tensor], place: int) -> dict[str, Tensor]:
     """Weights of a graph condition net that has one more input channel, weighted by zero.
 
     place  the channel's number: the noise comes after the point's coordinates

@@ -28,8 +28,8 @@ from pdflow.train.validation import Validation
 LOG_EVERY = 500
 """Steps between two lines of the log, which hold the mean of their losses."""
 
-LOOK_EVERY = 10
-"""Steps of a GPU between two looks at the clock."""
+CLOCK_EVERY = 10
+"""Steps of a GPU after which the clock is read: it waits for the steps before."""
 
 TERMS = ("loss", "rec", "prior", "denoise", "chamfer", "consistency")
 
@@ -85,7 +85,7 @@ class Trainer:
         """Set it, from a signal handler for example, to end `fit` after the current step."""
 
     def step(self) -> None:
-        """One step: loss, gradient, clip, Adam, average, batch. Free of looks at the device.
+        """One step: loss, gradient, clip, Adam, average, batch. It never waits for the device.
 
         A gradient that is not finite changes nothing but the batch and the count of skipped steps.
         """
@@ -146,7 +146,7 @@ class Trainer:
                 self.rate.fill_(self.schedule.rate(self.step_count, self.share))
                 run()
                 self.step_count += 1
-                if self.device.type == "cpu" or self.step_count % LOOK_EVERY == 0:
+                if self.device.type == "cpu" or self.step_count % CLOCK_EVERY == 0:
                     seconds, stop = self.workers.agree([clock.seconds(), self.stop], self.device)
                     self.seconds = earlier + seconds
                     over = bool(stop) or seconds >= limit
@@ -200,38 +200,39 @@ class Trainer:
             deform=data.deform,
             bend=data.bend,
             cut=data.cut,
-            overlap=self.recipe.loss.consistency > 0,
+            pairs=self.recipe.loss.consistency > 0,
             radius=inference.fixed_radius,
             centred=inference.centred,
         )
 
     def _loss(self, batch: Batch) -> Tensor:
         """The loss and its parts, in the order of TERMS."""
-        noisy, overlap, told = batch.noisy, batch.overlap, self._told(batch.sigma)
+        noisy, pairs, conditioning = batch.noisy, batch.pairs, self._conditioning(batch.sigma)
         again = self.workers.own_rows(int(self.recipe.data.iterate * self.recipe.optim.batch))
         if again:
             with torch.no_grad():
-                passed = self.model.denoise_patches(noisy[:again], sigma=told[:again])
+                passed = self.model.denoise_patches(noisy[:again], sigma=conditioning[:again])
             # Neighbours are sought among these points: they must be finite, whatever was made.
             passed = torch.where(torch.isfinite(passed), passed, noisy[:again])
             noisy = torch.cat([passed, noisy[again:]])
-            told = torch.cat([NOISE_SHARE_AFTER_PASS * told[:again], told[again:]])
-            overlap = overlap and overlap.from_patch(again)
+            less = NOISE_SHARE_AFTER_PASS * conditioning[:again]
+            conditioning = torch.cat([less, conditioning[again:]])
+            pairs = pairs and pairs.from_patch(again)
         loss = joint_loss(
             self.model,
             noisy,
             batch.clean,
             self.recipe.loss,
             sigma=batch.sigma,
-            told=told,
-            overlap=overlap,
+            conditioning=conditioning,
+            pairs=pairs,
         )
         parts = (loss.total, loss.rec, loss.prior, loss.denoise, loss.chamfer, loss.consistency)
         return torch.stack(parts)
 
-    def _told(self, sigma: Tensor) -> Tensor:
-        """(B,): the noise as it might be estimated, for a network that is told it."""
-        spread = self.recipe.data.told_spread
+    def _conditioning(self, sigma: Tensor) -> Tensor:
+        """(B,): the noise as it might be estimated, which a network may be conditioned on."""
+        spread = self.recipe.data.conditioning_spread
         return sigma * torch.exp(spread * torch.randn_like(sigma)) if spread else sigma
 
     def _adam(self) -> torch.optim.Adam:

@@ -16,7 +16,7 @@ from pdflow.kernels.graph import nearest
 from pdflow.kernels.matching import approximate_matching, auction_matching
 from pdflow.model import Encoding, PDFlow
 from pdflow.train.gradients import separate_passes
-from pdflow.train.pairs import Overlap
+from pdflow.train.pairs import PatchPairs
 from pdflow.train.streams import Beside
 
 Matching = Callable[[Tensor, Tensor], Tensor]
@@ -132,31 +132,29 @@ def joint_loss(
     config: LossConfig,
     *,
     sigma: Tensor | None = None,
-    told: Tensor | None = None,
-    overlap: Overlap | None = None,
+    conditioning: Tensor | None = None,
+    pairs: PatchPairs | None = None,
     generator: torch.Generator | None = None,
 ) -> LossTerms:
     """Eq. (17) for noisy and clean patches (B, N, 3) whose rows correspond.
 
-    sigma    (B,) noise of each patch, needed where `config.floor` is set
-    told     (B,) what a network that is told the noise hears of it
-    overlap  a second patch for each, needed where `config.consistency` is set
+    sigma         (B,) noise of each patch, needed if `config.floor` is set
+    conditioning  (B,) noise that the network is conditioned on, if it is
+    pairs         a second patch for each, needed if `config.consistency` is set
 
     The clean branch of LCC builds its own graph, and draws its own eps unless it is shared. It
     starts after the noisy points are augmented, since both move the running statistics of batch
     normalisation, and runs beside all else.
     """
-    on_noisy, on_code, on_clean, *on_overlap = separate_passes(
-        model, 4 if config.consistency else 3
-    )
+    on_noisy, on_code, on_clean, *on_second = separate_passes(model, 4 if config.consistency else 3)
     graph = model.graph(noisy)
     eps = model.sample_eps(noisy, generator)
-    augmented, log_q = on_noisy("augment", noisy, graph, eps, told)
+    augmented, log_q = on_noisy("augment", noisy, graph, eps, conditioning)
     clean_code = None
     if model.filter.needs_clean_code and config.denoise:
         with Beside(clean, eps) as clean_branch:
             clean_eps = eps if config.shared_eps else model.sample_eps(clean, generator)
-            clean_code = on_clean("encode", clean, model.graph(clean), clean_eps, told).code
+            clean_code = on_clean("encode", clean, model.graph(clean), clean_eps, conditioning).code
     encoding = on_noisy("encode_augmented", augmented, log_q, graph)
     filtered = model.filter(encoding.code)
     prediction = on_code("decode", filtered, graph)
@@ -168,13 +166,13 @@ def joint_loss(
         chamfer = _per_patch(there, noisy, sigma, config).mean()
         chamfer = chamfer + _per_patch(back, clean, sigma, config).mean()
     if config.consistency:
-        if overlap is None:
+        if pairs is None:
             raise ValueError("A consistency loss needs overlapping patches.")
-        second_told = None if told is None else told / overlap.scale
-        second_eps = model.sample_eps(overlap.noisy, generator)
-        second = on_overlap[0]("denoise_patches", overlap.noisy, second_eps, second_told)
-        sq_disagreement = overlap.sq_disagreement(prediction, second)
-        consistency = _per_patch(sq_disagreement, overlap.noisy, sigma, config).mean()
+        rescaled = None if conditioning is None else conditioning / pairs.scale
+        second_eps = model.sample_eps(pairs.noisy, generator)
+        second = on_second[0]("denoise_patches", pairs.noisy, second_eps, rescaled)
+        sq_disagreement = pairs.sq_disagreement(prediction, second)
+        consistency = _per_patch(sq_disagreement, pairs.noisy, sigma, config).mean()
     if clean_code is not None:
         clean_branch.join(clean_code)
     prior = _negative_elbo(encoding)

@@ -1,8 +1,8 @@
-"""Patches that overlap: the same noisy points, cut around another centre."""
+"""Pairs of overlapping patches: the same noisy points, cut around two seeds."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -12,7 +12,7 @@ SHIFT = 1 / 3
 
 
 @dataclass(frozen=True)
-class Overlap:
+class PatchPairs:
     """For each patch of a batch a second one, and which of its points are in both.
 
     noisy   (B, N, 3) the second patches, each in its own frame
@@ -25,18 +25,18 @@ class Overlap:
     scale: Tensor
     offset: Tensor
 
-    def __getitem__(self, part: slice) -> Overlap:
-        return Overlap(self.noisy[part], self.rows[part], self.scale[part], self.offset[part])
+    def __getitem__(self, part: slice) -> PatchPairs:
+        return PatchPairs(self.noisy[part], self.rows[part], self.scale[part], self.offset[part])
 
-    def to(self, device: str) -> Overlap:
-        """The overlap on a device."""
+    def to(self, device: str) -> PatchPairs:
+        """The pairs on a device."""
         tensors = (self.noisy, self.rows, self.scale, self.offset)
-        return Overlap(*(tensor.to(device) for tensor in tensors))
+        return PatchPairs(*(tensor.to(device) for tensor in tensors))
 
-    def from_patch(self, first: int) -> Overlap:
+    def from_patch(self, first: int) -> PatchPairs:
         """The same, without points in common in the patches before number `first`."""
         patches = torch.arange(len(self.rows), device=self.rows.device)[:, None]
-        return Overlap(self.noisy, self.rows.where(patches >= first, -1), self.scale, self.offset)
+        return replace(self, rows=self.rows.where(patches >= first, -1))
 
     def sq_disagreement(self, first: Tensor, second: Tensor) -> Tensor:
         """(B, N): squared distance between what both patches became, at points in common.
@@ -49,9 +49,9 @@ class Overlap:
         return (placed - same).square().sum(-1).where(self.rows >= 0, 0.0)
 
 
-def cut_overlap(
+def cut_pairs(
     noisy: Tensor, sought: Tensor, rows: Tensor, radius: float | None, centred: bool
-) -> Overlap:
+) -> PatchPairs:
     """Cut a second patch of as many points from surroundings whose first patch is `rows`.
 
     noisy    (B, S, 3) surroundings; a little more than (1 + SHIFT)^2 N points fill a second patch
@@ -68,7 +68,7 @@ def cut_overlap(
     places = places.scatter(1, rows, torch.arange(count, device=rows.device).expand(batch, -1))
     first_origin, first_scale = _frame(sought, rows, radius, centred)
     origin, scale = _frame(sought, there, radius, centred)
-    return Overlap(
+    return PatchPairs(
         (_at(noisy, there) - origin) * scale,
         places.gather(1, there),
         (first_scale / scale)[:, 0, 0],

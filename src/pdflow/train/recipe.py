@@ -20,6 +20,11 @@ except ModuleNotFoundError:  # Python 3.10
 
 CUTS = ("noisy", "clean")
 SCHEDULES = ("cosine", "constant", "plateau")
+
+MOVED = {("model", old): ("inference", new) for old, new in MOVED_SETTINGS.items()}
+MOVED["data", "told_spread"] = ("data", "conditioning_spread")
+"""(section, setting) of earlier recipes -> where it is now."""
+
 Section = TypeVar("Section")
 
 
@@ -32,8 +37,8 @@ class DataConfig:
     scales       smallest and largest random scale
     deform       size of a random linear map that stretches and shears patches; 0 makes none
     bend         size of a random quadratic map that bends them; 0 makes none
-    told_spread  standard deviation of the log of the noise that a network is told, around the
-                 true one, so that it can live with an estimate
+    conditioning_spread  standard deviation of the log of the noise that a network is conditioned
+                 on, around the true one: at inference it gets an estimate
     cut          from what patches are cut: "noisy" clouds, or "clean" ones as the authors did
     seeds        surroundings cut from every cloud
     resolutions  points that meshes are sampled with: a cloud each
@@ -46,7 +51,7 @@ class DataConfig:
     scales: tuple[float, float] = (0.8, 1.2)
     deform: float = 0.0
     bend: float = 0.0
-    told_spread: float = 0.0
+    conditioning_spread: float = 0.0
     cut: str = "noisy"
     seeds: int = 1024
     resolutions: tuple[int, ...] = (10_000, 30_000, 50_000)
@@ -166,10 +171,10 @@ def load_recipe(name_or_path: str | Path) -> Recipe:
 def _section(kind: type[Section], values: dict[str, Any], path: Path, name: str) -> Section:
     defaults = {f.name: f.default for f in fields(kind)}  # type: ignore[arg-type]
     for key, value in values.items():
-        if kind is FlowConfig and key in MOVED_SETTINGS:
+        if (name, key) in MOVED:
+            section, setting = MOVED[name, key]
             raise PdflowError(
-                f"{path}: {key!r} is no setting of [model] any more: write it as "
-                f"{MOVED_SETTINGS[key]!r} under [inference]."
+                f"{path}: [{name}] {key} is now called [{section}] {setting}: move it there."
             )
         if key not in defaults:
             raise PdflowError(f"{path}: [{name}] has no setting {key!r}.")
