@@ -131,6 +131,10 @@ def test_central_points_can_weigh_more() -> None:
     at_border = [joint_loss(model, noisy, clean, c).rec.item() for c in (plain, central)]
     assert at_border[0] == pytest.approx(1, rel=1e-3)
     assert at_border[1] < 0.2
+    moved = joint_loss(model, noisy + 7.0, clean + 7.0, central).rec.item()
+    assert moved == pytest.approx(at_border[1], rel=1e-3)
+    elsewhere = joint_loss(model, noisy, clean, central, seeds=noisy[:, 11:]).rec.item()
+    assert elsewhere > 1
 
 
 def test_unknown_matching_is_refused() -> None:

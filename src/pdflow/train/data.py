@@ -17,6 +17,7 @@ from torch.nn.functional import normalize
 from pdflow.errors import PdflowError
 from pdflow.train.noise import draw_noise
 from pdflow.train.pairs import PatchPairs, cut_pairs
+from pdflow.train.patches import cut_patches
 
 SURROUNDINGS = 2
 """Points kept around a seed, in patches: noise may bring any of them into the patch."""
@@ -131,19 +132,13 @@ class PatchPool:
         offsets, spread = draw_noise(kinds, (batch, clean.shape[1]), device, generator)
         noisy, sigma = clean + level[:, None, None] * offsets, level * spread
         sought = noisy if cut == "noisy" else clean
-        seed = sought[:, :1]
-        sq_distances = (sought - seed).square().sum(-1)
-        nearest, rows = sq_distances.topk(self.patch_points, largest=False)
-        second = cut_pairs(noisy, sought, rows, radius, centred) if pairs else None
-        rows = rows[..., None].expand(-1, -1, 3)
-        noisy, clean = noisy.gather(1, rows), clean.gather(1, rows)
-        if centred:
-            noisy, clean = noisy - seed, clean - seed
-        if radius is not None:
-            scale = radius / nearest[:, -1].sqrt()
-            noisy, clean = noisy * scale[:, None, None], clean * scale[:, None, None]
-            sigma = sigma * scale
-        return Batch(noisy, clean, sigma, second)
+        first = cut_patches(sought, sought[:, :1], self.patch_points, radius, centred)
+        return Batch(
+            first.apply(noisy),
+            first.apply(clean),
+            sigma * first.scale[:, 0, 0],
+            cut_pairs(noisy, sought, first, radius, centred) if pairs else None,
+        )
 
 
 def _product(rows: Tensor, matrices: Tensor) -> Tensor:

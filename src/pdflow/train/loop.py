@@ -226,6 +226,7 @@ class Trainer:
             sigma=batch.sigma,
             conditioning=conditioning,
             pairs=pairs,
+            seeds=batch.noisy[:, :1],
         )
         parts = (loss.total, loss.rec, loss.prior, loss.denoise, loss.chamfer, loss.consistency)
         return torch.stack(parts)

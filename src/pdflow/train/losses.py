@@ -17,6 +17,7 @@ from pdflow.kernels.matching import approximate_matching, auction_matching
 from pdflow.model import Encoding, PDFlow
 from pdflow.train.gradients import separate_passes
 from pdflow.train.pairs import PatchPairs
+from pdflow.train.patches import patch_weights
 from pdflow.train.streams import Beside
 
 Matching = Callable[[Tensor, Tensor], Tensor]
@@ -134,6 +135,7 @@ def joint_loss(
     sigma: Tensor | None = None,
     conditioning: Tensor | None = None,
     pairs: PatchPairs | None = None,
+    seeds: Tensor | None = None,
     generator: torch.Generator | None = None,
 ) -> LossTerms:
     """Eq. (17) for noisy and clean patches (B, N, 3) whose rows correspond.
@@ -141,6 +143,7 @@ def joint_loss(
     sigma         (B,) noise of each patch, needed if `config.floor` is set
     conditioning  (B,) noise that the network is conditioned on, if it is
     pairs         a second patch for each, needed if `config.consistency` is set
+    seeds         (B, 1, 3) the seeds of the patches as they were cut; by default the first rows
 
     The clean branch of LCC builds its own graph, and draws its own eps unless it is shared. It
     starts after the noisy points are augmented, since both move the running statistics of batch
@@ -159,12 +162,13 @@ def joint_loss(
     filtered = model.filter(encoding.code)
     prediction = on_code("decode", filtered, graph)
     sq_distances = sq_matched_distances(prediction, clean, MATCHINGS[config.matching])
-    rec = _per_patch(sq_distances, noisy, sigma, config).mean()
+    seeds = noisy[:, :1] if seeds is None else seeds
+    rec = _mean_patch(sq_distances, noisy, seeds, sigma, config)
     chamfer = consistency = rec.new_zeros(())
     if config.chamfer:
         there, back = sq_nearest_distances(prediction, clean)
-        chamfer = _per_patch(there, noisy, sigma, config).mean()
-        chamfer = chamfer + _per_patch(back, clean, sigma, config).mean()
+        chamfer = _mean_patch(there, noisy, seeds, sigma, config)
+        chamfer = chamfer + _mean_patch(back, clean, seeds, sigma, config)
     if config.consistency:
         if pairs is None:
             raise ValueError("A consistency loss needs overlapping patches.")
@@ -172,7 +176,7 @@ def joint_loss(
         second_eps = model.sample_eps(pairs.noisy, generator)
         second = on_second[0]("denoise_patches", pairs.noisy, second_eps, rescaled)
         sq_disagreement = pairs.sq_disagreement(prediction, second)
-        consistency = _per_patch(sq_disagreement, pairs.noisy, sigma, config).mean()
+        consistency = _mean_patch(sq_disagreement, pairs.noisy, pairs.noisy[:, :1], sigma, config)
     if clean_code is not None:
         clean_branch.join(clean_code)
     prior = _negative_elbo(encoding)
@@ -193,23 +197,26 @@ def _negative_elbo(encoding: Encoding) -> Tensor:
     return (0.5 * sq_sum - terms) / len(code) + 0.5 * code[0].numel() * math.log(2 * math.pi)
 
 
-def _per_patch(
-    sq_distances: Tensor, places: Tensor, sigma: Tensor | None, config: LossConfig
+def _mean_patch(
+    sq_distances: Tensor,
+    places: Tensor,
+    seeds: Tensor,
+    sigma: Tensor | None,
+    config: LossConfig,
 ) -> Tensor:
-    """(B,): weighted sum over points of squared distances (B, N), relative where asked for.
+    """Mean over patches of the weighted sum of squared distances (B, N), as `config` asks.
 
-    places  (B, N, 3) of the points, relative to the seed, which decide the weights
+    places  (B, N, 3) of the points, and seeds (B, 1, 3): they decide the weights
     """
     if config.sharpness:
-        sq_radii = places.square().sum(-1)
-        weights = torch.exp(-config.sharpness * sq_radii / sq_radii.amax(1, keepdim=True))
+        weights = patch_weights(places, seeds, config.sharpness)
         sq_distances = sq_distances * weights / weights.mean(1, keepdim=True)
     per_patch = sq_distances.sum(1)
     if config.floor is not None:
         if sigma is None:
             raise ValueError("A relative loss needs the noise of each patch.")
         per_patch = per_patch / (3 * (sigma.square() + config.floor**2))
-    return per_patch
+    return per_patch.mean()
 
 
 def _safe_sqrt(sq_values: Tensor) -> Tensor:

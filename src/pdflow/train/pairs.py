@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from pdflow.train.patches import PatchCut, cut_patches, take_rows
+
 SHIFT = 1 / 3
-"""How far apart the two centres are, in patch radii."""
+"""How far apart the two seeds are, in patch radii."""
 
 
 @dataclass(frozen=True)
@@ -50,43 +52,24 @@ class PatchPairs:
 
 
 def cut_pairs(
-    noisy: Tensor, sought: Tensor, rows: Tensor, radius: float | None, centred: bool
+    noisy: Tensor, sought: Tensor, first: PatchCut, radius: float | None, centred: bool
 ) -> PatchPairs:
-    """Cut a second patch of as many points from surroundings whose first patch is `rows`.
+    """Cut second patches of as many points from the surroundings of the first ones.
 
     noisy    (B, S, 3) surroundings; a little more than (1 + SHIFT)^2 N points fill a second patch
     sought   (B, S, 3) where nearest points are sought: `noisy`, or the clean surroundings
-    rows     (B, N) of the first patch, nearest to its seed first, which is the centre
     radius   None keeps the scale; a number scales every patch to that radius
     centred  whether the seed becomes the origin
     """
-    batch, count = rows.shape
+    batch, count = first.rows.shape
     # The points of a surface within a share of the radius are the share's square of them all.
-    seed = _at(sought, rows[:, round(SHIFT**2 * count), None])
-    there = (sought - seed).square().sum(-1).topk(count, largest=False).indices
-    places = torch.full(sought.shape[:2], -1, device=rows.device)
-    places = places.scatter(1, rows, torch.arange(count, device=rows.device).expand(batch, -1))
-    first_origin, first_scale = _frame(sought, rows, radius, centred)
-    origin, scale = _frame(sought, there, radius, centred)
+    seeds = take_rows(sought, first.rows[:, round(SHIFT**2 * count), None])
+    second = cut_patches(sought, seeds, count, radius, centred)
+    places = torch.full(sought.shape[:2], -1, device=sought.device)
+    order = torch.arange(count, device=sought.device).expand(batch, -1)
     return PatchPairs(
-        (_at(noisy, there) - origin) * scale,
-        places.gather(1, there),
-        (first_scale / scale)[:, 0, 0],
-        ((origin - first_origin) * first_scale)[:, 0],
+        second.apply(noisy),
+        places.scatter(1, first.rows, order).gather(1, second.rows),
+        (first.scale / second.scale)[:, 0, 0],
+        ((second.origin - first.origin) * first.scale)[:, 0],
     )
-
-
-def _at(points: Tensor, rows: Tensor) -> Tensor:
-    """Rows (B, N) of points (B, S, 3): (B, N, 3)."""
-    return points.gather(1, rows[..., None].expand(-1, -1, points.shape[-1]))
-
-
-def _frame(
-    points: Tensor, rows: Tensor, radius: float | None, centred: bool
-) -> tuple[Tensor, Tensor]:
-    """Origin (B, 1, 3) and scale (B, 1, 1) of patches of these rows (B, N), nearest first."""
-    seed, last = _at(points, rows[:, :1]), _at(points, rows[:, -1:])
-    scale = torch.ones_like(seed[..., :1])
-    if radius is not None:
-        scale = radius / (last - seed).norm(dim=-1, keepdim=True)
-    return seed if centred else torch.zeros_like(seed), scale

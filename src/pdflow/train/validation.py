@@ -11,6 +11,7 @@ from torch import Tensor
 
 from pdflow.model import PDFlow
 from pdflow.train.losses import sq_nearest_distances
+from pdflow.train.patches import patch_weights
 from pdflow.train.recipe import Recipe
 from pdflow.train.shapes import Source
 
@@ -55,7 +56,7 @@ class Validation:
         for level, batch in self.patches.items():
             noisy, clean = batch.noisy, batch.clean
             denoised = model.denoise_patches(noisy, sigma=batch.sigma)
-            weights = self._weights(noisy)
+            weights = patch_weights(noisy, noisy[:, :1], self.sharpness)
             left, given = (
                 (points - clean).square().sum(-1).mul(weights).sum() for points in (denoised, noisy)
             )
@@ -77,11 +78,6 @@ class Validation:
             Panel(points[0].double().cpu().numpy(), _distances(points, clean)) for points in clouds
         ]
         render_panels(panels, path, size=(400, 400))
-
-    def _weights(self, places: Tensor) -> Tensor:
-        """(B, N): points count as they do in the loss and when patches are blended."""
-        sq_radii = (places - places[:, :1]).square().sum(-1)
-        return torch.exp(-self.sharpness * sq_radii / sq_radii.amax(1, keepdim=True))
 
 
 def _chamfer(points: Tensor, clean: Tensor) -> Tensor:
