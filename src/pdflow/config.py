@@ -50,7 +50,8 @@ class FlowConfig:
     coupling          "affine" or "additive"; clamp bounds the affine log-scale
     permutation       first layer of a block: "inv1x1" (random orthogonal at the start),
                       "inv1x1-identity" (identity at the start), "random" or "reverse"
-    filter            "lcc", "lbm" or "fbm"; masked_dims is D_m of fbm
+    filter            "lcc", "lbm", "fbm", or any name in `pdflow.flow.filters.FILTERS`;
+                      masked_dims is D_m of fbm
     filter_init       "paper" or "authors"
     condition         condition net of the augmentation: "absolute" (released weights), "edge"
                       (paper's text) or "graph" (condition_layers EdgeUnits), over

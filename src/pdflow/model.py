@@ -16,7 +16,7 @@ from pdflow.flow.augment import Augmentation, standard_normal_log_density
 from pdflow.flow.bijection import Bijection
 from pdflow.flow.block import Block, Flow
 from pdflow.flow.coupling import Coupling, kept_channels
-from pdflow.flow.filters import make_filter
+from pdflow.flow.filters import FILTERS
 from pdflow.flow.permutation import InvertibleLinear, Permutation, Reverse
 from pdflow.flow.units import EdgeUnit, LinearUnit
 from pdflow.kernels.graph import patch_graph
@@ -68,9 +68,8 @@ class PDFlow(nn.Module):
             else None
         )
         self.flow = Flow([_block(config, k) for k in config.edge_neighbours])
-        self.filter = make_filter(
-            config.filter, config.channels, config.masked_dims, config.filter_init
-        )
+        make_filter = FILTERS[config.filter]
+        self.filter = make_filter(config.channels, config.masked_dims, config.filter_init)
         self.mlp = _mlp(config) if config.decoder == "mlp" else None
 
     def graph(self, points: Tensor) -> Tensor:

@@ -65,7 +65,7 @@ def test_a_mask_goes_on_as_a_matrix(
     again = PDFlow(tiny(filter="lcc").model)
     start_from(again, tmp_path / "lcc.safetensors")
     assert torch.equal(again.filter.weight, model.filter.weight)
-    with pytest.raises(PdflowError, match="which no mask can go on from"):
+    with pytest.raises(PdflowError, match="A mask cannot go on from"):
         start_from(PDFlow(tiny(filter="lbm").model), tmp_path / "lcc.safetensors")
 
 

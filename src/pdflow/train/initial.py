@@ -9,26 +9,17 @@ import torch
 from torch import Tensor
 
 from pdflow.errors import PdflowError
-from pdflow.flow.filters import (
-    Filter,
-    FixedBinaryMask,
-    LatentCodeConsistency,
-    LearnableBinaryMask,
-)
 from pdflow.model import PDFlow
 from pdflow.weights import find_model, load_model
-
-LEEWAY = 0.02
-"""How far a learnable mask starts from 0 and 1, where the slope of its own loss would hold it."""
 
 
 @torch.no_grad()
 def start_from(model: PDFlow, name_or_path: str | Path) -> str:
     """Give `model` the weights of a file or shipped model; the SHA-256 of that file.
 
-    The filter may differ: a mask goes on as a learnable mask close to it, or as the diagonal W
-    of LCC. A fixed mask stays as the recipe says. A network without noise conditioning
-    goes on with it, weighted by zero at first. All else must be the same by name and shape.
+    The filter may differ: `Filter.start_from` says what it can go on from. A network without noise
+    conditioning goes on with it, weighted by zero at first. All else must be the same by name and
+    shape.
     """
     path = find_model(name_or_path)
     source = load_model(path)
@@ -44,8 +35,10 @@ def start_from(model: PDFlow, name_or_path: str | Path) -> str:
                 "noise_conditioning at most."
             )
     model.load_state_dict(theirs, strict=False)
-    if not isinstance(model.filter, FixedBinaryMask):
-        _take_over(model.filter, source.filter, path)
+    try:
+        model.filter.start_from(source.filter)
+    except PdflowError as error:
+        raise PdflowError(f"{path}: {error}") from error
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
@@ -73,29 +66,3 @@ def _insert_zeros(weight: Tensor, dim: int, place: int) -> Tensor:
     before, after = weight.split([place, weight.shape[dim] - place], dim)
     zeros = torch.zeros_like(weight.narrow(dim, 0, 1))
     return torch.cat([before, zeros, after], dim)
-
-
-def _take_over(target: Filter, source: Filter, path: Path) -> None:
-    """Make a learned filter do what `source` does, as nearly as it can."""
-    if isinstance(target, LatentCodeConsistency):
-        weight = (
-            source.weight if isinstance(source, LatentCodeConsistency) else _mask(source).diag()
-        )
-        target.weight.copy_(weight)
-    elif isinstance(target, LearnableBinaryMask) and not isinstance(source, LatentCodeConsistency):
-        mask = _mask(source)
-        if isinstance(source, FixedBinaryMask):
-            mask = mask.clamp(LEEWAY, 1 - LEEWAY)
-        target.theta.copy_(mask if target.init == "paper" else -torch.log1p(-mask))
-    else:
-        raise PdflowError(
-            f"{path}: its filter is a matrix (lcc), which no mask can go on from: "
-            "start from weights with the filter fbm or lbm."
-        )
-
-
-def _mask(source: Filter) -> Tensor:
-    if isinstance(source, LearnableBinaryMask):
-        return source.mask()
-    assert isinstance(source, FixedBinaryMask)
-    return source.mask
