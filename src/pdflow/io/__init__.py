@@ -67,7 +67,7 @@ def write(path: PathLike, cloud: PointCloud, format: str | None = None) -> None:
             module.write(temporary, cloud)
         else:
             writer: Writer = module.open_writer(temporary, Header.of(cloud))
-            _run(writer, [cloud])
+            writer.write_all([cloud])
 
 
 def open_reader(path: PathLike, format: str | None = None) -> Reader:
@@ -185,16 +185,6 @@ class _WholeWriter(Writer):
         cloud = PointCloud.concatenate(self._chunks)
         attributes = {name: cloud.attributes[name] for name in self._header.fields}
         self._module.write(self._path, PointCloud(cloud.points, attributes, self._header.metadata))
-
-
-def _run(writer: Writer, chunks: list[PointCloud]) -> None:
-    try:
-        for chunk in chunks:
-            writer.write(chunk)
-    except BaseException:
-        writer.abort()
-        raise
-    writer.finish()
 
 
 def _point_format(path: Path, name: str | None) -> Format:

@@ -15,6 +15,14 @@ CONTINUED = "pdflow+ "
 COMMENTS = "comments"
 
 
+def decode_text(raw: bytes) -> str:
+    """Text of a header: UTF-8, or else Latin-1, which takes any bytes."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
+
+
 def is_plain_comment(comment: object, width: int | None = None) -> bool:
     """Whether a comment comes back unchanged when it is written as a line of its own."""
     return (

@@ -1,9 +1,9 @@
-"""Whatever a codec throws at a damaged file becomes one sentence that names the file."""
+"""Errors as one sentence that names the file, whatever a codec throws at damaged bytes."""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from types import TracebackType
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from pdflow.errors import PdflowError
@@ -11,24 +11,27 @@ from pdflow.errors import PdflowError
 _LONGEST_REASON = 120
 
 
-class Damage(AbstractContextManager[None]):
-    """Turns any error inside into `path: what (the error's first line).`
+@contextmanager
+def explain_damage(path: Any, what: str) -> Iterator[None]:
+    """Turn any error inside into `path: what (the error's first line).`
 
     Codecs report damage by many exceptions; a Rust panic is not even an `Exception`.
     """
+    try:
+        yield
+    except (PdflowError, KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:
+        raise PdflowError(f"{path}: {what} ({reason(error)}).") from error
 
-    def __init__(self, path: Any, what: str) -> None:
-        self._path, self._what = path, what
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        tb: TracebackType | None,
-    ) -> None:
-        if error is None or isinstance(error, (PdflowError, KeyboardInterrupt, SystemExit)):
-            return
-        raise PdflowError(f"{self._path}: {self._what} ({reason(error)}).") from error
+@contextmanager
+def name_file(path: Any) -> Iterator[None]:
+    """Put the path before a PdflowError from code that does not know the file."""
+    try:
+        yield
+    except PdflowError as error:
+        raise PdflowError(f"{path}: {error}") from error
 
 
 def reason(error: BaseException) -> str:

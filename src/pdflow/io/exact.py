@@ -78,44 +78,6 @@ def is_exact(values: NDArray[Any], target: np.dtype[Any]) -> bool:
     return bool(exact.all())
 
 
-class SingleRounding:
-    """How far float32 moves coordinates, over all the chunks of a file.
-
-    >>> rounding = SingleRounding()
-    >>> rounding.add(np.array([[5e6 + 0.1, 0, 0], [5e6 + 9, 0, 0]]))
-    >>> rounding.losses
-    ['coordinates beyond single precision (it moves them by up to 0.1)']
-    """
-
-    def __init__(self) -> None:
-        self._largest = 0.0
-        self._low, self._high = np.full(3, np.inf), np.full(3, -np.inf)
-
-    def add(self, points: NDArray[np.float64]) -> None:
-        """Take the next points (M, 3) in."""
-        finite = points[np.isfinite(points).all(1)]
-        with np.errstate(over="ignore"):
-            moves = np.abs(finite.astype(np.float32) - finite)
-        if moves.any():
-            self._largest = max(self._largest, float(moves.max()))
-            self._low = np.minimum(self._low, finite.min(0))
-            self._high = np.maximum(self._high, finite.max(0))
-
-    @property
-    def losses(self) -> list[str]:
-        """What to warn of: moves beyond a millionth of the extent, which data near 0 never has."""
-        if self._largest == 0 or self._largest <= 1e-6 * float((self._high - self._low).max()):
-            return []
-        return [f"coordinates beyond single precision (it moves them by up to {self._largest:.2g})"]
-
-
-def single_precision_losses(points: NDArray[np.float64]) -> list[str]:
-    """What float32 takes from coordinates (M, 3), in words for `warn_of_losses`."""
-    rounding = SingleRounding()
-    rounding.add(points)
-    return rounding.losses
-
-
 def assign_exactly(target: NDArray[Any], values: NDArray[Any], what: str) -> None:
     """Copy values into an array of another dtype; refused where an integer would change.
 

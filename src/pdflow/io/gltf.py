@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from pdflow.errors import PdflowError
-from pdflow.io.damage import reason
-from pdflow.io.exact import single_precision_losses
-from pdflow.io.tabular.columns import warn_of_losses
+from pdflow.io.damage import name_file, reason
+from pdflow.io.losses import single_precision_losses, warn_of_losses
 from pdflow.lazy import require
 from pdflow.mesh import TriangleMesh
 
@@ -32,13 +31,11 @@ def read_mesh(path: Path) -> TriangleMesh:
     if not parts:
         raise PdflowError(f"{path} holds no triangles: give a file with a mesh.")
     starts = np.cumsum([0, *(len(m.vertices) for m in parts[:-1])])
-    try:
+    with name_file(path):
         return TriangleMesh(
             np.concatenate([m.vertices for m in parts]),
             np.concatenate([m.faces + start for m, start in zip(parts, starts, strict=True)]),
         )
-    except PdflowError as error:
-        raise PdflowError(f"{path}: {error}") from error
 
 
 def write_mesh(path: Path, mesh: TriangleMesh) -> None:

@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 
 from pdflow.cloud import PointCloud
 from pdflow.errors import PdflowError
-from pdflow.io.tabular.columns import Dialect, plan_reading, warn_of_losses
+from pdflow.io.losses import warn_of_losses
+from pdflow.io.tabular.columns import COORDINATES, Dialect, plan_reading
 
 MAGIC = b"\x93NUMPY"
-COORDINATES = ("x", "y", "z")
 POINTS = "points"
 DIALECT = Dialect(dtypes=frozenset())
 

@@ -22,8 +22,8 @@ from pdflow.cloud import PointCloud
 from pdflow.errors import PdflowError
 from pdflow.io.comments import decode_comments, encode_comments
 from pdflow.io.damage import reason
+from pdflow.io.losses import warn_of_losses
 from pdflow.io.npy import PickledError, describe, read_array, write_array
-from pdflow.io.tabular.columns import warn_of_losses
 
 POINT_NAMES = ("points", "xyz")
 TEXT = "pdflow"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pdflow.errors import PdflowError
-from pdflow.io.off import Polygons, damaged, numbered_words, parse_vertex
+from pdflow.io.polygons import Polygons, damaged, numbered_words, parse_vertex
 from pdflow.mesh import TriangleMesh
 
 

@@ -8,16 +8,12 @@ are written with as many digits as bring back the same float64.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-
 from pdflow.errors import PdflowError
+from pdflow.io.polygons import Line, Polygons, damaged, numbered_words, parse_vertex
 from pdflow.mesh import TriangleMesh
-
-Line = tuple[int, list[bytes]]
-"""Line number in the file, counted from 1, and the words on that line."""
 
 KEYWORD = re.compile(rb"(?:ST)?C?N?OFF(\d*)", re.IGNORECASE)
 
@@ -61,71 +57,6 @@ def write_mesh(path: Path, mesh: TriangleMesh) -> None:
         file.write(f"OFF\n{len(mesh.vertices)} {len(mesh.faces)} 0\n")
         file.writelines(f"{x!r} {y!r} {z!r}\n" for x, y, z in mesh.vertices.tolist())
         file.writelines(f"3 {a} {b} {c}\n" for a, b, c in mesh.faces.tolist())
-
-
-def numbered_words(path: Path) -> Iterator[Line]:
-    """Lines of a text file as words, without comments (`#`) and blank lines."""
-    for number, line in enumerate(path.read_bytes().splitlines(), 1):
-        words = (line.partition(b"#")[0] if b"#" in line else line).split()
-        if words:
-            yield number, words
-
-
-def parse_vertex(path: Path, number: int, words: Sequence[bytes]) -> tuple[float, float, float]:
-    """Three words as coordinates, or an error that names the line."""
-    try:
-        x, y, z = map(float, words)
-    except ValueError:
-        raise damaged(path, number, "a vertex of three numbers") from None
-    return x, y, z
-
-
-class Polygons:
-    """Polygons of any number of corners, collected line by line, then cut into triangles."""
-
-    def __init__(self) -> None:
-        self._corners: list[int] = []
-        self._sizes: list[int] = []
-        self._lines: list[int] = []
-
-    def __len__(self) -> int:
-        return len(self._sizes)
-
-    def add(self, corners: list[int], number: int) -> None:
-        """Append a polygon by its vertex rows, with the line of the file that it is from."""
-        self._corners.extend(corners)
-        self._sizes.append(len(corners))
-        self._lines.append(number)
-
-    def mesh(self, path: Path, vertices: list[tuple[float, float, float]]) -> TriangleMesh:
-        """Each polygon as the fan of triangles at its first corner.
-
-        Polygons of one or two corners have no area and give no triangle. A corner that is no
-        vertex is an error that names its line.
-        """
-        sizes = np.array(self._sizes, dtype=np.int64)
-        starts = np.cumsum(sizes) - sizes
-        try:
-            corners = np.array(self._corners, dtype=np.int64)
-        except OverflowError:  # as good as any number that is no row
-            corners = np.array([c if abs(c) < 2**63 else -1 for c in self._corners], np.int64)
-        outside = np.flatnonzero((corners < 0) | (corners >= len(vertices)))
-        if len(outside):
-            line = self._lines[int(np.searchsorted(starts, outside[0], side="right")) - 1]
-            raise PdflowError(
-                f"{path}: line {line} has a face whose corner is none of the {len(vertices)} "
-                "vertices: repair the file or export it again."
-            )
-        fan_sizes = np.maximum(sizes - 2, 0)
-        first = np.repeat(starts, fan_sizes)
-        step = np.arange(len(first)) - np.repeat(np.cumsum(fan_sizes) - fan_sizes, fan_sizes)
-        fans = np.stack([first, first + step + 1, first + step + 2], axis=1)
-        return TriangleMesh(vertices, corners[fans])
-
-
-def damaged(path: Path, number: int, what: str) -> PdflowError:
-    """The error for a line that is not what it must be."""
-    return PdflowError(f"{path}: line {number} is not {what}: repair the file or export it again.")
 
 
 def _read_counts(path: Path, lines: Iterator[Line]) -> tuple[int, int]:

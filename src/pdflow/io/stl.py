@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdflow.errors import PdflowError
-from pdflow.io.exact import single_precision_losses
-from pdflow.io.off import damaged
-from pdflow.io.tabular.columns import warn_of_losses
+from pdflow.io.losses import single_precision_losses, warn_of_losses
+from pdflow.io.polygons import damaged
 from pdflow.mesh import TriangleMesh
 
 HEADER_BYTES = 80

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pdflow.cloud import PointCloud
 
@@ -21,6 +21,16 @@ class Field:
 
     dtype: np.dtype[Any]
     width: int = 0
+
+    @property
+    def columns(self) -> int:
+        """Values per point."""
+        return max(self.width, 1)
+
+    @staticmethod
+    def of(values: NDArray[Any]) -> Field:
+        """The field of an attribute (M,) or (M, W)."""
+        return Field(values.dtype, values.shape[1] if values.ndim == 2 else 0)
 
 
 @dataclass(frozen=True)
@@ -58,10 +68,7 @@ def fields_of(cloud: PointCloud) -> dict[str, Field]:
     >>> fields_of(PointCloud([[0, 0, 0]], {"colors": np.zeros((1, 3), np.uint8)}))
     {'colors': Field(dtype=dtype('uint8'), width=3)}
     """
-    return {
-        name: Field(values.dtype, values.shape[1] if values.ndim == 2 else 0)
-        for name, values in cloud.attributes.items()
-    }
+    return {name: Field.of(values) for name, values in cloud.attributes.items()}
 
 
 class Reader:
@@ -79,12 +86,7 @@ class Reader:
     def __enter__(self) -> Reader:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        tb: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -100,6 +102,16 @@ class Writer:
 
     def abort(self) -> None:
         """Close the file without completing it."""
+
+    def write_all(self, chunks: Iterable[PointCloud]) -> None:
+        """Write all chunks and finish the file, or abort it on an error."""
+        try:
+            for chunk in chunks:
+                self.write(chunk)
+        except BaseException:
+            self.abort()
+            raise
+        self.finish()
 
 
 class MemoryReader(Reader):

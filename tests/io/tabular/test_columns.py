@@ -13,6 +13,7 @@ from hypothesis.extra import numpy as hnp
 from pdflow.errors import LossWarning, PdflowError
 from pdflow.io.comments import decode_comments, encode_comments
 from pdflow.io.exact import is_exact, storage_dtype
+from pdflow.io.losses import warn_of_losses
 from pdflow.io.stream import Field
 from pdflow.io.tabular.columns import (
     Dialect,
@@ -21,7 +22,6 @@ from pdflow.io.tabular.columns import (
     plan_reading,
     plan_writing,
     take_note,
-    warn_of_losses,
     with_note,
 )
 

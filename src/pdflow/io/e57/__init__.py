@@ -17,17 +17,17 @@ from __future__ import annotations
 from pathlib import Path
 
 from pdflow.cloud import PointCloud
-from pdflow.io.damage import Damage
+from pdflow.io.damage import explain_damage
 from pdflow.io.e57.reader import CloudReader
 from pdflow.io.e57.tree import libe57_module
 from pdflow.io.e57.writer import CloudWriter
-from pdflow.io.tabular.columns import warn_of_losses
+from pdflow.io.losses import warn_of_losses
 
 
 def read(path: Path) -> PointCloud:
     """The scans of a file, one after the other, in the common frame."""
     libe57 = libe57_module("Reading E57")
-    with Damage(path, "it is no E57 file, or damaged"):
+    with explain_damage(path, "it is no E57 file, or damaged"):
         file = libe57.ImageFile(str(path), "r")
         try:
             return CloudReader(file, libe57, path).read()

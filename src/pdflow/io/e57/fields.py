@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pdflow.io.stream import CHUNK
-from pdflow.io.tabular.plain_types import from_plain, noted_type, plain_type, to_plain
+from pdflow.io.stream import CHUNK, Field
+from pdflow.io.tabular.plain_types import from_plain, note_of, noted_field, plain_type, to_plain
 
 POSITION = ("cartesianX", "cartesianY", "cartesianZ")
 SPHERICAL = ("sphericalRange", "sphericalAzimuth", "sphericalElevation")
@@ -47,21 +47,20 @@ class Column:
     """An attribute and the point fields that hold it, in order."""
 
     name: str
-    dtype: np.dtype[Any]
-    width: int
+    kind: Field
     fields: tuple[str, ...]
 
     def get(self, values: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
         """The attribute (M,) or (M, W) from fields (M,)."""
-        plain, _ = plain_type(self.dtype) or (self.dtype, 1)
+        plain, _ = plain_type(self.kind.dtype) or (self.kind.dtype, 1)
         stacked = np.stack([values[f] for f in self.fields], axis=1)
         # Of unsigned 64-bit integers E57 has only the bits.
         bits = stacked.view(plain) if plain == np.uint64 else stacked.astype(plain, copy=False)
-        return from_plain(bits, self.dtype, self.width)
+        return from_plain(bits, self.kind)
 
     def set(self, attribute: NDArray[Any]) -> dict[str, NDArray[Any]]:
         """The fields (M,) of an attribute (M,) or (M, W)."""
-        columns = to_plain(attribute, self.dtype)
+        columns = to_plain(attribute, self.kind.dtype)
         columns = columns.view(np.int64) if columns.dtype == np.uint64 else columns
         return {f: np.ascontiguousarray(columns[:, i]) for i, f in enumerate(self.fields)}
 
@@ -69,18 +68,13 @@ class Column:
     def default(self) -> bool:
         """Whether a reader finds this attribute if nobody tells it more."""
         group = GROUPS.get(self.name, (self.name,))
-        same = self.fields == group and self.width == (3 if len(group) == 3 else 0)
-        known = self.dtype in _INTEGERS or self.dtype in (np.float32, np.float64)
+        same = self.fields == group and self.kind.width == (3 if len(group) == 3 else 0)
+        known = self.kind.dtype in _INTEGERS or self.kind.dtype in (np.float32, np.float64)
         return same and known and not self.name.startswith(f"{PREFIX}:")
 
     def note(self) -> dict[str, Any]:
         """What a reader must be told about it."""
-        return {
-            "name": self.name,
-            "dtype": self.dtype.str,
-            "width": self.width,
-            "fields": list(self.fields),
-        }
+        return {"name": self.name, **note_of(self.kind), "fields": list(self.fields)}
 
 
 def columns_to_read(types: Mapping[str, np.dtype[Any]], notes: list[Any]) -> list[Column]:
@@ -90,9 +84,9 @@ def columns_to_read(types: Mapping[str, np.dtype[Any]], notes: list[Any]) -> lis
     free = {name: dtype for name, dtype in types.items() if name not in used}
     for name, group in GROUPS.items():
         if len({free.get(f) for f in group}) == 1 and group[0] in free:
-            found.append(Column(name, free[group[0]], 3, group))
+            found.append(Column(name, Field(free[group[0]], 3), group))
             free = {f: t for f, t in free.items() if f not in group}
-    found += [Column(name, dtype, 0, (name,)) for name, dtype in free.items()]
+    found += [Column(name, Field(dtype), (name,)) for name, dtype in free.items()]
     place = {name: i for i, name in enumerate(types)}
     return sorted(found, key=lambda column: place[column.fields[0]])
 
@@ -104,20 +98,19 @@ def columns_to_write(
     columns, lost = [], []
     taken: set[str] = set()
     for name, values in attributes.items():
-        plain = plain_type(values.dtype)
-        width = values.shape[1] if values.ndim == 2 else 0
+        plain, kind = plain_type(values.dtype), Field.of(values)
         if plain is None or not values.size:
             lost.append(f"attribute {name!r} ({values.dtype})")
             continue
-        total = plain[1] * max(width, 1)
+        total = plain[1] * kind.columns
         fields: tuple[str, ...]
-        if name in GROUPS and width == total == 3:
+        if name in GROUPS and kind.width == total == 3:
             fields = GROUPS[name]
-        elif total == 1 and width == 0 and _is_field(name, extensions):
+        elif total == 1 and kind.width == 0 and _is_field(name, extensions):
             fields = (name,)
         else:
             fields = tuple(_own_field(name, i if total > 1 else None, taken) for i in range(total))
-        columns.append(Column(name, values.dtype, width, fields))
+        columns.append(Column(name, kind, fields))
     return columns, lost
 
 
@@ -204,16 +197,16 @@ def _dtype(node: Any, libe57: ModuleType) -> np.dtype[Any] | None:
 
 def _noted(note: Any, types: Mapping[str, np.dtype[Any]]) -> Column | None:
     """The column a note speaks of, or None if it is not there any more."""
-    kind = noted_type(note)
+    kind = noted_field(note)
     if kind is None:
         return None
     try:
-        column = Column(str(note["name"]), *kind, tuple(note["fields"]))
-        _, each = plain_type(column.dtype) or (None, 0)
+        column = Column(str(note["name"]), kind, tuple(note["fields"]))
+        _, each = plain_type(kind.dtype) or (None, 0)
         there = all(types[f] is not None for f in column.fields)
     except (KeyError, TypeError):
         return None
-    fits = len(column.fields) == each * max(column.width, 1)
+    fits = len(column.fields) == each * kind.columns
     return column if there and fits and column.fields else None
 
 

@@ -27,6 +27,7 @@ from pdflow.io.e57.fields import (
 from pdflow.io.e57.pose import Pose
 from pdflow.io.e57.tree import read_tree
 from pdflow.io.e57.writer import ABSENT, ATTRIBUTES, DERIVED, DIRECTION, METADATA, SCAN
+from pdflow.io.stream import Field
 
 _FORMAL = ("formatName", "versionMajor", "versionMinor", "e57LibraryVersion")
 _ROOT = frozenset((*_FORMAL, "data3D", "coordinateMetadata", METADATA, ATTRIBUTES))
@@ -89,7 +90,7 @@ class CloudReader:
             raise PdflowError(f"{self._path}: scan {index} has no coordinates: it is damaged.")
         if place == SPHERICAL and SPHERICAL_STATE in types:
             columns = [c for c in columns if c.name != STATE]
-            columns.append(Column(STATE, types[SPHERICAL_STATE], 0, (SPHERICAL_STATE,)))
+            columns.append(Column(STATE, Field(types[SPHERICAL_STATE]), (SPHERICAL_STATE,)))
         wanted = {f: types[f] for c in columns for f in c.fields}
         wanted.update({f: np.dtype(np.float64) for f in place})
         values = read_fields(points, wanted, self._file, self._libe57)

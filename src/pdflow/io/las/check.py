@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdflow.errors import PdflowError
-from pdflow.io.damage import Damage
+from pdflow.io.damage import explain_damage
 from pdflow.io.las.codec import LARGE_CHUNK, laszip_vlr, lazrs_module, new_decoder
 from pdflow.io.las.header import LasHeader
 from pdflow.io.las.layout import record_dtype
@@ -33,7 +33,7 @@ def check_points(file: BinaryIO, header: LasHeader, path: Path) -> None:
     if not header.compressed:
         _check_plain(header, size, path)
     elif header.count:
-        with Damage(path, "its compressed points are damaged"):
+        with explain_damage(path, "its compressed points are damaged"):
             _check_compressed(file, header, size, path)
 
 

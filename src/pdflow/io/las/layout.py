@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pdflow.io.comments import decode_text
+from pdflow.io.stream import Field
+from pdflow.io.tabular.columns import COLORS
 from pdflow.io.tabular.plain_types import PLAIN_TYPES, from_plain, to_plain
 
-COLORS = ("red", "green", "blue")
 UNDOCUMENTED = "ExtraBytes"
 """Attribute for bytes at the end of each record that no descriptor speaks of."""
 
@@ -94,14 +96,13 @@ class Dimension:
     """One dimension of a point record.
 
     name    unique among the dimensions of a file
-    dtype   of its values; width 0 for (M,), W for (M, W)
+    kind    of its values
     field   of the record it is in; `shift` and `bits` where it is only part of that field
     raw     its 192-byte descriptor if it is an extra dimension with one
     """
 
     name: str
-    dtype: np.dtype[Any]
-    width: int
+    kind: Field
     field: str
     shift: int = 0
     bits: int = 0
@@ -109,14 +110,9 @@ class Dimension:
     raw: bytes = b""
 
     @property
-    def columns(self) -> int:
-        """Values per point."""
-        return max(self.width, 1)
-
-    @property
     def capacity(self) -> int:
         """Bits per value."""
-        return self.bits or 8 * self.dtype.itemsize
+        return self.bits or 8 * self.kind.dtype.itemsize
 
     def get(self, record: NDArray[Any]) -> NDArray[Any]:
         """Values (M,) or (M, W) of records (M,)."""
@@ -140,9 +136,9 @@ def standard_dimensions(point_format: int) -> dict[str, Dimension]:
     for field, code in _RECORDS[point_format]:
         dtype, shift = np.dtype(code), 0
         if field not in packed:
-            found[field] = Dimension(field, dtype, 0, field)
+            found[field] = Dimension(field, Field(dtype), field)
         for name, bits in packed.get(field, {}).items():
-            found[name] = Dimension(name, dtype, 0, field, shift, bits)
+            found[name] = Dimension(name, Field(dtype), field, shift, bits)
             shift += bits
     return found
 
@@ -156,7 +152,9 @@ def reserved_names(point_format: int) -> set[str]:
 def record_dtype(point_format: int, extra: Iterable[Dimension]) -> np.dtype[Any]:
     """The dtype of one point record with the given extra dimensions at its end."""
     fields: list[Any] = list(_RECORDS[point_format])
-    fields += [(d.field, d.dtype, (d.width,)) if d.width else (d.field, d.dtype) for d in extra]
+    for d in extra:
+        shape = (d.kind.width,) if d.kind.width else ()
+        fields.append((d.field, d.kind.dtype, shape))
     return np.dtype(fields)
 
 
@@ -198,19 +196,19 @@ def extra_dimensions(point_format: int, descriptors: bytes, room: int) -> list[D
         if code > 30 or width == 0 or left < 0:
             found, left = [], room
             break
-        label = unique_name(_decoded(name), taken)
+        label = unique_name(decode_text(name.partition(b"\0")[0]), taken)
         field = f"extra {len(found)}"
-        found.append(Dimension(label, dtype, width if width > 1 else 0, field, extra=True, raw=raw))
+        found.append(Dimension(label, _kind(dtype, width), field, extra=True, raw=raw))
     if left:
-        width = left if left > 1 else 0
         label = unique_name(UNDOCUMENTED, taken)
-        found.append(Dimension(label, np.dtype(np.uint8), width, "undocumented", extra=True))
+        kind = _kind(np.dtype(np.uint8), left)
+        found.append(Dimension(label, kind, "undocumented", extra=True))
     return found
 
 
-def new_descriptor(name: str, dtype: np.dtype[Any], width: int) -> bytes:
+def new_descriptor(name: str, kind: Field) -> bytes:
     """The descriptor of an extra dimension of 1 to 3 values per point."""
-    code = 1 + PLAIN_TYPES.index(dtype) + 10 * (max(width, 1) - 1)
+    code = 1 + PLAIN_TYPES.index(kind.dtype) + 10 * (kind.columns - 1)
     return DESCRIPTOR.pack(0, code, 0, name.encode(), b"", b"", b"", b"", b"", b"", b"")
 
 
@@ -219,8 +217,7 @@ class Column:
     """An attribute and the dimensions that hold it, in order."""
 
     name: str
-    dtype: np.dtype[Any]
-    width: int
+    kind: Field
     dimensions: tuple[Dimension, ...]
 
     @property
@@ -233,27 +230,27 @@ class Column:
         parts = [d.get(record).reshape(len(record), -1) for d in self.dimensions]
         stored = np.concatenate(parts, axis=1)
         if not self.standard:
-            return from_plain(stored, self.dtype, self.width)
+            return from_plain(stored, self.kind)
         values = stored >> 8 if self._narrow_colors else stored
-        return (values if self.width else values[:, 0]).astype(self.dtype, copy=False)
+        return (values if self.kind.width else values[:, 0]).astype(self.kind.dtype, copy=False)
 
     def set(self, record: NDArray[Any], values: NDArray[Any]) -> None:
         """Store the attribute's values in records (M,) that are zero there."""
         if not self.standard:
-            flat = to_plain(values, self.dtype)
+            flat = to_plain(values, self.kind.dtype)
         else:
             flat = values.reshape(len(record), -1)
             flat = flat.astype(np.uint16) << 8 if self._narrow_colors else flat
         start = 0
         for dimension in self.dimensions:
-            part = flat[:, start : start + dimension.columns]
-            dimension.set(record, part if dimension.width else part[:, 0])
-            start += dimension.columns
+            part = flat[:, start : start + dimension.kind.columns]
+            dimension.set(record, part if dimension.kind.width else part[:, 0])
+            start += dimension.kind.columns
 
     @property
     def _narrow_colors(self) -> bool:
         # LAS wants 8-bit colours in the upper half of its 16 bits, so that white is white.
-        return self.dimensions[0].name == COLORS[0] and self.dtype.itemsize == 1
+        return self.dimensions[0].name == COLORS[0] and self.kind.dtype.itemsize == 1
 
 
 def default_columns(dimensions: Iterable[Dimension]) -> list[Column]:
@@ -262,14 +259,11 @@ def default_columns(dimensions: Iterable[Dimension]) -> list[Column]:
     columns = []
     rgb = tuple(by_name[c] for c in COLORS if c in by_name and not by_name[c].extra)
     if rgb:
-        columns.append(Column("colors", rgb[0].dtype, 3, rgb))
-    columns += [Column(d.name, d.dtype, d.width, (d,)) for d in by_name.values() if d not in rgb]
+        columns.append(Column("colors", Field(rgb[0].kind.dtype, 3), rgb))
+    columns += [Column(d.name, d.kind, (d,)) for d in by_name.values() if d not in rgb]
     return columns
 
 
-def _decoded(name: bytes) -> str:
-    raw = name.partition(b"\0")[0]
-    try:
-        return raw.decode()
-    except UnicodeDecodeError:
-        return raw.decode("latin-1")
+def _kind(dtype: np.dtype[Any], columns: int) -> Field:
+    """The field of this many values per point; one value gives (M,)."""
+    return Field(dtype, columns if columns > 1 else 0)

@@ -11,7 +11,6 @@ import numpy as np
 from pdflow.io.exact import always_exact
 from pdflow.io.las.header import EXTRA_BYTES_VLR, LARGEST_VLR, LasHeader
 from pdflow.io.las.layout import (
-    COLORS,
     DESCRIPTOR,
     UNDOCUMENTED,
     Column,
@@ -25,7 +24,8 @@ from pdflow.io.las.layout import (
     unique_name,
 )
 from pdflow.io.stream import Field
-from pdflow.io.tabular.plain_types import noted_type, plain_type
+from pdflow.io.tabular.columns import COLORS
+from pdflow.io.tabular.plain_types import note_of, noted_field, plain_type
 
 _LONGEST_NAME = 32
 _LONGEST_RECORD = 65535
@@ -91,7 +91,7 @@ def plan_to_write(
     spilled  attributes with values too large for their standard dimension
     """
     old = _kept_extra(kept) if kept else {}
-    own = {n for n, f in fields.items() if n in old and _type_of(old[n]) == (f.dtype, f.width)}
+    own = {n for n, f in fields.items() if n in old and old[n].kind == f}
     others = {n: f for n, f in fields.items() if n not in own}
     plan = Plan(_choose_point_format(others, kept.point_format if kept else None))
     standard = standard_dimensions(plan.point_format)
@@ -99,7 +99,7 @@ def plan_to_write(
     for name, spec in fields.items():
         home = None if name in own else _standard_home(name, spec, standard)
         if home and name not in spilled:
-            plan.columns.append(Column(name, spec.dtype, spec.width, home))
+            plan.columns.append(Column(name, spec, home))
         elif plain_type(spec.dtype):
             homeless[name] = spec
         else:
@@ -124,30 +124,25 @@ def noted_columns(plan: Plan, complete: bool) -> list[dict[str, Any]] | None:
 
 
 def _note(column: Column) -> dict[str, Any]:
-    return {
-        "name": column.name,
-        "dtype": column.dtype.str,
-        "width": column.width,
-        "dimensions": [d.name for d in column.dimensions],
-    }
+    places = [d.name for d in column.dimensions]
+    return {"name": column.name, **note_of(column.kind), "dimensions": places}
 
 
 def _noted_column(note: Any, known: dict[str, Dimension]) -> Column | None:
     """The column a note speaks of, or None if other software has changed its dimensions."""
-    kind = noted_type(note)
+    kind = noted_field(note)
     if kind is None:
         return None
-    dtype, width = kind
     try:
         dimensions = tuple(known[name] for name in note["dimensions"])
         name = str(note["name"])
     except (KeyError, TypeError):
         return None
-    column = Column(name, dtype, width, dimensions)
-    native, each = plain_type(dtype) or (None, 0)
-    if sum(d.columns for d in dimensions) != each * max(width, 1):
+    column = Column(name, kind, dimensions)
+    native, each = plain_type(kind.dtype) or (None, 0)
+    if sum(d.kind.columns for d in dimensions) != each * kind.columns:
         return None
-    fits = all(d.dtype == native for d in dimensions)
+    fits = all(d.kind.dtype == native for d in dimensions)
     return column if dimensions and (fits or column.standard) else None
 
 
@@ -174,7 +169,7 @@ def _standard_home(
     dimension = standard.get(name)
     if dimension is None or name in ("X", "Y", "Z", *COLORS) or spec.width:
         return None
-    return (dimension,) if always_exact(spec.dtype, dimension.dtype) else None
+    return (dimension,) if always_exact(spec.dtype, dimension.kind.dtype) else None
 
 
 def _place_extra(
@@ -186,36 +181,36 @@ def _place_extra(
     """
     rank = {name: place for place, name in enumerate(old)}
     taken = reserved_names(plan.point_format)
-    used = tail.dtype.itemsize * max(tail.width, 1) if tail else 0
+    used = _bytes(tail) if tail else 0
     room = _LONGEST_RECORD - plan.dtype.itemsize
     described: list[tuple[int, bytes, tuple[str, int]]] = []  # rank, descriptor, part of what
     parts_of = {name: _parts(name, spec, old) for name, spec in fields.items()}
     # Attributes of one dimension come first, so that they get their own names.
     for name in sorted(fields, key=lambda n: len(parts_of[n])):
-        size = sum(dtype.itemsize * max(width, 1) for _, dtype, width in parts_of[name])
+        size = sum(_bytes(kind) for _, kind in parts_of[name])
         if used + size > room or len(described) + len(parts_of[name]) > _MOST_DESCRIPTORS:
             plan.lost.append(f"attribute {name!r} (a point record has no room for it)")
             continue
         used += size
-        for part, (label, dtype, width) in enumerate(parts_of[name]):
+        for part, (label, kind) in enumerate(parts_of[name]):
             if label in taken or label not in old:
                 label = unique_name(label, taken, _LONGEST_NAME)
             taken.add(label)
             known = old.get(label)
-            if known and _type_of(known) == (dtype, width):
+            if known and known.kind == kind:
                 described.append((rank[label], known.raw, (name, part)))
             else:
-                raw = new_descriptor(label, dtype, width)
+                raw = new_descriptor(label, kind)
                 described.append((len(rank) + len(described), raw, (name, part)))
     described.sort(key=lambda d: d[0])
     plan.extra = extra_dimensions(plan.point_format, b"".join(d[1] for d in described), used)
     if tail:
-        plan.columns.append(Column(UNDOCUMENTED, tail.dtype, tail.width, (plan.extra[-1],)))
+        plan.columns.append(Column(UNDOCUMENTED, tail, (plan.extra[-1],)))
     place_of = {part: plan.extra[i] for i, (_, _, part) in enumerate(described)}
     for name, spec in fields.items():
         if (name, 0) in place_of:
             home = tuple(place_of[name, i] for i in range(len(parts_of[name])))
-            plan.columns.append(Column(name, spec.dtype, spec.width, home))
+            plan.columns.append(Column(name, spec, home))
 
 
 def _kept_extra(kept: LasHeader) -> dict[str, Dimension]:
@@ -226,20 +221,18 @@ def _kept_extra(kept: LasHeader) -> dict[str, Dimension]:
     return {d.name: d for d in found if d.raw}
 
 
-def _type_of(dimension: Dimension) -> tuple[np.dtype[Any], int]:
-    return dimension.dtype, dimension.width
+def _bytes(kind: Field) -> int:
+    return kind.dtype.itemsize * kind.columns
 
 
-def _parts(
-    name: str, spec: Field, old: dict[str, Dimension]
-) -> list[tuple[str, np.dtype[Any], int]]:
-    """Label, type and width of the extra dimensions that an attribute takes."""
+def _parts(name: str, spec: Field, old: dict[str, Dimension]) -> list[tuple[str, Field]]:
+    """Label and field of the extra dimensions that an attribute takes."""
     native, each = plain_type(spec.dtype) or (spec.dtype, 1)
-    total = each * max(spec.width, 1)
+    total = each * spec.columns
     same = old.get(name)
-    if same and (same.dtype, same.columns) == (native, total):
-        return [(name, native, same.width)]
+    if same and (same.kind.dtype, same.kind.columns) == (native, total):
+        return [(name, same.kind)]
     split = _SPLIT_NAMES.get((name, total))
     if split or total > 3:
-        return [(n, native, 0) for n in split or [f"{name}[{i}]" for i in range(total)]]
-    return [(name, native, total if total > 1 else 0)]
+        return [(n, Field(native)) for n in split or [f"{name}[{i}]" for i in range(total)]]
+    return [(name, Field(native, total if total > 1 else 0))]

@@ -19,8 +19,8 @@ from pdflow.io.las.layout import record_dtype, standard_dimensions
 from pdflow.io.las.metadata import kept_header, make_header
 from pdflow.io.las.plan import Plan, plan_to_write
 from pdflow.io.las.reader import LasReader
+from pdflow.io.losses import warn_of_losses
 from pdflow.io.stream import CHUNK, Header, Writer
-from pdflow.io.tabular.columns import warn_of_losses
 
 _MANY = 2**32 - 1
 """More points than this need LAS 1.4."""

@@ -9,14 +9,12 @@ from numpy.typing import NDArray
 
 from pdflow.io.exact import cast_exactly
 from pdflow.io.pcd.header import DTYPES, PADDING, PcdField
-from pdflow.io.tabular.columns import Dialect
+from pdflow.io.tabular.columns import COLORS, COORDINATES, Dialect
 
-COORDINATES = ("x", "y", "z")
 PACKED = ("rgb", "rgba")
-CHANNELS = ("red", "green", "blue")
 DIALECT = Dialect(
     dtypes=frozenset(DTYPES.values()),
-    triples={"colors": CHANNELS, "normals": ("normal_x", "normal_y", "normal_z")},
+    triples={"colors": COLORS, "normals": ("normal_x", "normal_y", "normal_z")},
     reserved=frozenset({*COORDINATES, *PACKED, PADDING}),
 )
 
@@ -49,7 +47,7 @@ def unpack_colors(
     bits: NDArray[np.uint32], with_alpha: bool
 ) -> list[tuple[str, NDArray[np.uint8]]]:
     """The columns red, green and blue, and alpha on request, of packed colours (M,)."""
-    shifts = dict(zip(CHANNELS, (16, 8, 0), strict=True)) | ({"alpha": 24} if with_alpha else {})
+    shifts = dict(zip(COLORS, (16, 8, 0), strict=True)) | ({"alpha": 24} if with_alpha else {})
     return [(name, (bits >> shift).astype(np.uint8)) for name, shift in shifts.items()]
 
 

@@ -11,6 +11,7 @@ from typing import IO, Any
 import numpy as np
 
 from pdflow.errors import PdflowError
+from pdflow.io.comments import decode_text
 
 KINDS = ("ascii", "binary", "binary_compressed")
 DTYPES = {
@@ -83,7 +84,7 @@ def read_header(file: IO[bytes], path: Path) -> PcdHeader:
                 f"{path}: the PCD header ends at line {n_lines} without DATA: the file is "
                 "truncated or no PCD, fetch or export it again."
             )
-        text = _decode(line)
+        text = decode_text(line).rstrip("\r\n")
         if text.startswith("#"):
             if n_lines > 1 or not _IS_FIRST_LINE.match(text):
                 comments.append(text[1:].removeprefix(" "))
@@ -172,12 +173,3 @@ def _interpret(
         raise wrong("VIEWPOINT", "seven numbers")
     fields = tuple(map(PcdField, names, dtypes, counts))
     return PcdHeader(fields, width, height, entries["DATA"][0], viewpoint, comments, n_lines)
-
-
-def _decode(line: bytes) -> str:
-    """A line as text without its end; bytes that are no UTF-8 stand for themselves."""
-    try:
-        text = line.decode()
-    except UnicodeDecodeError:
-        text = line.decode("latin-1")
-    return text.rstrip("\r\n")

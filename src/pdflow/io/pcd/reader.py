@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from pdflow.cloud import PointCloud
 from pdflow.errors import PdflowError
 from pdflow.io.comments import decode_comments
+from pdflow.io.damage import name_file
 from pdflow.io.exact import cast_exactly
 from pdflow.io.pcd.fields import (
-    COORDINATES,
     DIALECT,
     Block,
     is_packed,
@@ -28,6 +28,7 @@ from pdflow.io.pcd.header import (
 )
 from pdflow.io.pcd.lzf import decompress
 from pdflow.io.tabular.columns import (
+    COORDINATES,
     distinct_names,
     plan_reading,
     take_note,
@@ -75,10 +76,8 @@ def read(path: Path) -> PointCloud:
     more = metadata.get("pcd")
     metadata["pcd"] = {**(more if isinstance(more, dict) else {}), **says}
     layout = plan_reading({name: v.dtype for name, v in table.items()}, DIALECT, note)
-    try:
+    with name_file(path):
         attributes = layout.join(table)
-    except PdflowError as error:
-        raise PdflowError(f"{path}: {error}") from error
     return PointCloud(points, attributes, metadata)
 
 
@@ -103,10 +102,8 @@ def _read_blocks(file: IO[bytes], header: PcdHeader, path: Path) -> list[Block]:
         n_packed, n_bytes = (int.from_bytes(part, "little") for part in (sizes[:4], sizes[4:]))
         if n_packed > n_left - 8 or n_bytes != n_needed:
             raise _wrong_size(path, header, f"{n_needed} bytes", f"{n_bytes} bytes")
-        try:
+        with name_file(path):
             unpacked = np.frombuffer(decompress(file.read(n_packed), n_bytes), np.uint8)
-        except PdflowError as error:
-            raise PdflowError(f"{path}: {error}") from error
         blocks, end = [], 0
         for field in header.fields:  # column after column
             start, end = end, end + field.n_bytes * header.count
@@ -149,12 +146,10 @@ def _read_text(file: IO[bytes], n_left: int, header: PcdHeader, path: Path) -> l
         if field.name == PADDING:
             continue
         values = np.stack(columns[start:end], axis=1)
-        try:
-            # Packed colours keep all digits: some write the integer where a float belongs.
-            dtype = values.dtype if is_packed(field) and field.dtype.kind == "f" else field.dtype
+        # Packed colours keep all digits: some write the integer where a float belongs.
+        dtype = values.dtype if is_packed(field) and field.dtype.kind == "f" else field.dtype
+        with name_file(path):
             blocks.append((field, cast_exactly(values, dtype, f"field {field.name}")))
-        except PdflowError as error:
-            raise PdflowError(f"{path}: {error}") from error
     return blocks
 
 

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from pdflow.cloud import PointCloud
 from pdflow.io.comments import encode_comments
+from pdflow.io.losses import warn_of_losses
 from pdflow.io.pcd.fields import (
-    CHANNELS,
-    COORDINATES,
     DIALECT,
     Block,
     pack_colors,
@@ -27,12 +26,7 @@ from pdflow.io.pcd.header import (
 )
 from pdflow.io.pcd.lzf import compress
 from pdflow.io.stream import Header
-from pdflow.io.tabular.columns import (
-    Layout,
-    plan_writing,
-    warn_of_losses,
-    with_note,
-)
+from pdflow.io.tabular.columns import COLORS, COORDINATES, Layout, plan_writing, with_note
 from pdflow.io.tabular.rows import format_rows
 
 LARGEST_COMPRESSED = 2**32 * 31 // 32
@@ -103,7 +97,7 @@ def _to_blocks(
         values = np.stack([columns[part] for part in parts], axis=1)
         base = parts[0].removesuffix("_0")
         place += 1
-        if names[place - 1] == "colors" and parts == CHANNELS and values.dtype == np.uint8:
+        if names[place - 1] == "colors" and parts == COLORS and values.dtype == np.uint8:
             # Only where alpha comes next can it be packed without changing the order.
             alpha = None
             if names[place : place + 1] == ["alpha"] and layout.columns.get("alpha") == np.uint8:

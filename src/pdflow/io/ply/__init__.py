@@ -11,14 +11,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pdflow.cloud import PointCloud
 from pdflow.errors import PdflowError
+from pdflow.io.damage import name_file
 from pdflow.io.ply.binary import encode_binary
 from pdflow.io.ply.header import Element, PlyHeader, Property
 from pdflow.io.ply.reader import PlyReader
 from pdflow.io.ply.writer import PlyWriter
+from pdflow.io.polygons import fans
 from pdflow.io.stream import CHUNK, Header
 from pdflow.mesh import TriangleMesh
 
@@ -36,13 +37,7 @@ def open_writer(path: Path, header: Header) -> PlyWriter:
 def write(path: Path, cloud: PointCloud) -> None:
     """Write a whole cloud, each attribute in the narrowest type that holds its values."""
     writer = PlyWriter(path, Header.of(cloud), cloud)
-    try:
-        for start in range(0, len(cloud), CHUNK):
-            writer.write(cloud[start : start + CHUNK])
-    except BaseException:
-        writer.abort()
-        raise
-    writer.finish()
+    writer.write_all(cloud[start : start + CHUNK] for start in range(0, len(cloud), CHUNK))
 
 
 def read_mesh(path: Path) -> TriangleMesh:
@@ -58,13 +53,11 @@ def read_mesh(path: Path) -> TriangleMesh:
         ),
         None,
     )
-    triangles = np.empty((0, 3)) if corners is None else _fans(**corners)
+    triangles = np.empty((0, 3)) if corners is None else fans(corners["counts"], corners["values"])
     if not len(triangles):
         raise PdflowError(f"{path} holds no faces: it is a cloud, not a mesh.")
-    try:
+    with name_file(path):
         return TriangleMesh(np.concatenate(vertices) if vertices else np.empty((0, 3)), triangles)
-    except PdflowError as error:
-        raise PdflowError(f"{path}: {error}") from error
 
 
 def write_mesh(path: Path, mesh: TriangleMesh) -> None:
@@ -82,18 +75,3 @@ def write_mesh(path: Path, mesh: TriangleMesh) -> None:
         file.write(PlyHeader("binary_little_endian", [vertex, face]).render())
         file.write(encode_binary(vertex, dict(zip("xyz", mesh.vertices.T, strict=True)), "<").data)
         file.write(encode_binary(face, {"vertex_indices": lists}, "<").data)
-
-
-def _fans(counts: NDArray[np.integer], values: NDArray[np.integer]) -> NDArray[np.int64]:
-    """(F, 3): each polygon as the triangles between its first corner and its far edges.
-
-    >>> _fans(np.array([3, 4]), np.array([0, 1, 2, 0, 1, 2, 3])).tolist()
-    [[0, 1, 2], [0, 1, 2], [0, 2, 3]]
-    """
-    counts = counts.astype(np.int64)
-    starts = np.cumsum(counts) - counts
-    triangles = np.maximum(counts - 2, 0)
-    first = np.repeat(starts, triangles)
-    turn = np.arange(len(first)) - np.repeat(np.cumsum(triangles) - triangles, triangles)
-    corners = np.stack([first, first + turn + 1, first + turn + 2], axis=1)
-    return np.asarray(values[corners], np.int64)

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO, Literal
 import numpy as np
 
 from pdflow.errors import PdflowError
+from pdflow.io.comments import decode_text
 from pdflow.io.tabular.columns import distinct_names
 
 _OLDER = ("char", "uchar", "short", "ushort", "int", "uint", "float", "double")
@@ -167,7 +168,7 @@ def _lines(file: BinaryIO, path: Path) -> Iterator[tuple[int, str]]:
             if len(line) < _LONGEST_LINE:
                 raise PdflowError(f"{path}: the PLY header has no 'end_header': the file is cut.")
             raise PdflowError(f"{path}, line {number}: far too long for a PLY header.")
-        text = _decode(line.rstrip(b"\r\n"))
+        text = decode_text(line.rstrip(b"\r\n"))
         if number > 1:
             yield number, text
         if text.strip() == "end_header":
@@ -182,13 +183,6 @@ def _read_to_return(file: BinaryIO) -> bytes:
             break
         line += byte
     return bytes(line)
-
-
-def _decode(line: bytes) -> str:
-    try:
-        return line.decode("utf-8")
-    except UnicodeDecodeError:
-        return line.decode("latin-1")
 
 
 def _format(words: list[str], place: str) -> str:

@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from pdflow.cloud import PointCloud
 from pdflow.errors import PdflowError
 from pdflow.io.comments import decode_comments
+from pdflow.io.damage import name_file
 from pdflow.io.ply.ascii import decode_ascii
 from pdflow.io.ply.binary import Table, cut_short, decode_binary
 from pdflow.io.ply.header import TYPE_NAMES, Element, Property, parse_header
 from pdflow.io.stream import CHUNK, Field, Header, Reader
-from pdflow.io.tabular.columns import Dialect, Layout, plan_reading, take_note
+from pdflow.io.tabular.columns import COORDINATES, Dialect, Layout, plan_reading, take_note
 
 DIALECT = Dialect(frozenset(TYPE_NAMES))
-COORDINATES = ("x", "y", "z")
 
 
 class PlyReader(Reader):
@@ -50,7 +50,8 @@ class PlyReader(Reader):
         """Clouds of at most `size` points."""
         for table in self._vertex_tables(size):
             points = np.stack([table[name] for name in COORDINATES], axis=1, dtype=np.float64)
-            attributes = self._layout.join(table)
+            with name_file(self._path):
+                attributes = self._layout.join(table)
             for name, kept in self._lists.items():
                 attributes[name] = table[kept]["values"].reshape(len(points), -1)
             order = [name for name in self.header.fields if name in attributes]

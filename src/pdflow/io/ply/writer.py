@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from pdflow.cloud import PointCloud
 from pdflow.errors import PdflowError
 from pdflow.io.comments import encode_comments, is_plain_comment
-from pdflow.io.exact import SingleRounding, is_exact
+from pdflow.io.exact import is_exact
+from pdflow.io.losses import SingleRounding, warn_of_losses
 from pdflow.io.ply.ascii import encode_ascii
 from pdflow.io.ply.binary import Table, encode_binary
 from pdflow.io.ply.header import (
@@ -27,9 +28,9 @@ from pdflow.io.ply.header import (
     Property,
     reserve_bytes,
 )
-from pdflow.io.ply.reader import COORDINATES, DIALECT
+from pdflow.io.ply.reader import DIALECT
 from pdflow.io.stream import Header, Writer
-from pdflow.io.tabular.columns import is_plain_name, plan_writing, warn_of_losses, with_note
+from pdflow.io.tabular.columns import COORDINATES, is_plain_name, plan_writing, with_note
 
 
 class PlyWriter(Writer):

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,11 +29,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pdflow.errors import LossWarning, PdflowError
+from pdflow.errors import PdflowError
 from pdflow.io.exact import always_exact, assign_exactly, cast_exactly, storage_dtype
 from pdflow.io.stream import Field
-from pdflow.io.tabular.plain_types import noted_type
+from pdflow.io.tabular.plain_types import note_of, noted_field
 
+COORDINATES = ("x", "y", "z")
+COLORS = ("red", "green", "blue")
+NORMALS = ("nx", "ny", "nz")
 NOTE = "columns"
 """Name of the metadata entry that remembers what columns alone do not say."""
 
@@ -65,9 +67,9 @@ class Dialect:
 
     dtypes: frozenset[np.dtype[Any]]
     triples: Mapping[str, tuple[str, ...]] = field(
-        default_factory=lambda: {"colors": ("red", "green", "blue"), "normals": ("nx", "ny", "nz")}
+        default_factory=lambda: {"colors": COLORS, "normals": NORMALS}
     )
-    reserved: frozenset[str] = frozenset({"x", "y", "z"})
+    reserved: frozenset[str] = frozenset(COORDINATES)
     canonical: Callable[[str], str] = str
     inferred: Callable[[Dtypes], Dtypes] = dict
     is_legal: Callable[[str], bool] = is_plain_name
@@ -95,13 +97,12 @@ class Layout:
         columns: dict[str, NDArray[Any]] = {}
         for name, parts in self.parts.items():
             values, kind = attributes.get(name), self.fields[name]
-            width = None if values is None else values.shape[1] if values.ndim == 2 else 0
-            if values is None or values.dtype != kind.dtype or width != kind.width:
+            if values is None or Field.of(values) != kind:
                 raise PdflowError(
                     f"A chunk's attribute {name!r} is not what the header of the file says: "
                     "give every chunk the same attributes."
                 )
-            for part, column in zip(parts, values.T if width else [values], strict=True):
+            for part, column in zip(parts, values.T if kind.width else [values], strict=True):
                 try:
                     columns[part] = cast_exactly(column, self.columns[part], f"attribute {name!r}")
                 except PdflowError as error:
@@ -239,14 +240,6 @@ def take_note(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], object]:
     return rest, note["attributes"]
 
 
-def warn_of_losses(format: str, losses: Sequence[str]) -> None:
-    """One LossWarning that names everything left out; none where nothing is."""
-    if losses:
-        warnings.warn(
-            f"{format} cannot hold {', '.join(losses)}: left out.", LossWarning, stacklevel=2
-        )
-
-
 def distinct_names(names: Iterable[str]) -> list[str]:
     """Names for columns as a file spells them, with later duplicates and gaps made distinct.
 
@@ -264,18 +257,17 @@ def distinct_names(names: Iterable[str]) -> list[str]:
 
 def _remember(parts: Sequence[str], kind: Field) -> dict[str, Any]:
     """An attribute's entry in the note."""
-    return {"columns": list(parts), "dtype": kind.dtype.str, "width": kind.width}
+    return {"columns": list(parts), **note_of(kind)}
 
 
 def noted_fields(note: object) -> Iterable[tuple[str, list[str], Field]]:
     """The entries of a note that make sense: attribute, its columns, its field."""
     for name, entry in note.items() if isinstance(note, dict) else ():
-        kind, names = noted_type(entry), entry.get("columns") if isinstance(entry, dict) else None
+        kind, names = noted_field(entry), entry.get("columns") if isinstance(entry, dict) else None
         if kind is None or not isinstance(names, list):
             continue
-        dtype, width = kind
-        if len(names) == max(width, 1) and dtype.kind in "biuf":
-            yield name, [str(part) for part in names], Field(dtype, width)
+        if len(names) == kind.columns and kind.dtype.kind in "biuf":
+            yield name, [str(part) for part in names], kind
 
 
 def _numbered_groups(columns: Dtypes) -> list[tuple[str, list[str]]]:

@@ -12,17 +12,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pdflow.io.stream import Field
+
 PLAIN_TYPES = tuple(
     np.dtype(t) for t in ("u1", "i1", "<u2", "<i2", "<u4", "<i4", "<u8", "<i8", "<f4", "<f8")
 )
 _STAND_INS = {"?": "u1", "e": "<u2", "F": "<f4", "D": "<f8", "m": "<i8", "M": "<i8"}
 
 
-def noted_type(note: object) -> tuple[np.dtype[Any], int] | None:
+def note_of(kind: Field) -> dict[str, Any]:
+    """What `noted_field` needs to give the field back.
+
+    >>> noted_field(note_of(Field(np.dtype("u2"), 3)))
+    Field(dtype=dtype('uint16'), width=3)
+    """
+    return {"dtype": kind.dtype.str, "width": kind.width}
+
+
+def noted_field(note: object) -> Field | None:
     """The `dtype` and `width` in a note that a file carries; None where they make no sense.
 
-    >>> noted_type({"dtype": "<u2", "width": 3}), noted_type({"dtype": "(u2", "width": 0})
-    ((dtype('uint16'), 3), None)
+    >>> noted_field({"dtype": "(u2", "width": 0}) is None
+    True
     """
     text, width = (note.get("dtype"), note.get("width")) if isinstance(note, dict) else (None, None)
     if not isinstance(text, str) or not isinstance(width, int) or width < 0:
@@ -30,7 +41,7 @@ def noted_type(note: object) -> tuple[np.dtype[Any], int] | None:
     if not re.fullmatch(r"[<>|][biufcmM]\d{1,2}(\[\w{1,8}\])?", text):
         return None
     try:
-        return np.dtype(text), int(width)
+        return Field(np.dtype(text), int(width))
     except (TypeError, ValueError):
         return None
 
@@ -57,9 +68,10 @@ def to_plain(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     return np.ascontiguousarray(columns, dtype.newbyteorder("<")).view(plain)
 
 
-def from_plain(columns: NDArray[Any], dtype: np.dtype[Any], width: int) -> NDArray[Any]:
-    """Values (M,) (width 0) or (M, width) of `dtype` from columns (M, C) of its plain type."""
+def from_plain(columns: NDArray[Any], kind: Field) -> NDArray[Any]:
+    """Values (M,) or (M, W) of a field from columns (M, C) of its plain type."""
     columns = np.ascontiguousarray(columns)
-    values = columns != 0 if dtype.kind == "b" else columns.view(dtype.newbyteorder("<"))
-    shape = (len(columns), width) if width else (len(columns),)
-    return np.asarray(values.reshape(shape), dtype)
+    boolean = kind.dtype.kind == "b"
+    values = columns != 0 if boolean else columns.view(kind.dtype.newbyteorder("<"))
+    shape = (len(columns), kind.width) if kind.width else (len(columns),)
+    return np.asarray(values.reshape(shape), kind.dtype)

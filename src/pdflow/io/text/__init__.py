@@ -32,10 +32,4 @@ def open_writer(path: Path, header: Header) -> TextWriter:
 
 def write(path: Path, cloud: PointCloud) -> None:
     """Write a whole cloud."""
-    writer = TextWriter(path, Header.of(cloud), cloud.attributes)
-    try:
-        writer.write(cloud)
-    except BaseException:
-        writer.abort()
-        raise
-    writer.finish()
+    TextWriter(path, Header.of(cloud), cloud.attributes).write_all([cloud])

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from pdflow.cloud import PointCloud
 from pdflow.errors import PdflowError
 from pdflow.io.comments import decode_comments
+from pdflow.io.damage import name_file
 from pdflow.io.stream import CHUNK, Header, Reader
-from pdflow.io.tabular.columns import Layout, noted_fields, plan_reading, take_note
+from pdflow.io.tabular.columns import COLORS, NORMALS, Layout, noted_fields, plan_reading, take_note
 from pdflow.io.tabular.rows import is_number, parse_rows
 from pdflow.io.text.sniff import (
     DIALECT,
@@ -36,7 +37,6 @@ KEEP_BYTES = 1 << 26
 
 _SURVEY_ROWS = 100_000
 _INT, _UINT, _FLOAT = np.dtype(np.int64), np.dtype(np.uint64), np.dtype(np.float64)
-_COLORS, _NORMALS = ("red", "green", "blue"), ("nx", "ny", "nz")
 
 Columns = list[NDArray[Any]]
 Limits = dict[int, tuple[int, int]]
@@ -68,7 +68,9 @@ class TextReader(Reader):
         for columns in self._blocks(size):
             points = np.stack([columns[axis] for axis in self._axes], axis=1, dtype=np.float64)
             named = dict(zip(self._columns, columns, strict=True))
-            yield PointCloud(points, self._layout.join(named), self.header.metadata)
+            with name_file(self._path):
+                attributes = self._layout.join(named)
+            yield PointCloud(points, attributes, self.header.metadata)
 
     def _blocks(self, size: int) -> Iterator[Columns]:
         """The columns of the file, `size` rows at a time."""
@@ -189,11 +191,11 @@ class TextReader(Reader):
         for start in {6: [3], 7: [4] if is_pts else [], 9: [3, 6]}.get(count, []):
             stop = start + 3
             if self._is_color(start, limits) and "red" not in names:
-                names[start:stop] = _COLORS
+                names[start:stop] = COLORS
             elif self._is_normal(start) and "nx" not in names:
-                names[start:stop] = _NORMALS
+                names[start:stop] = NORMALS
         if count >= 6 and suffix in (".xyzn", ".xyzrgb"):
-            names[3:6] = _NORMALS if suffix == ".xyzn" else _COLORS
+            names[3:6] = NORMALS if suffix == ".xyzn" else COLORS
         return names
 
     def _is_color(self, start: int, limits: Limits | None) -> bool:
@@ -227,11 +229,11 @@ class TextReader(Reader):
         dtypes = dict(zip(self._columns, self._dtypes, strict=True))
         words = [canonical_name(name) for name in self._columns]
         colors = color_columns(self._columns)
-        tilted = any(self._dtypes[i] == _FLOAT for i, word in enumerate(words) if word in _NORMALS)
+        tilted = any(self._dtypes[i] == _FLOAT for i, word in enumerate(words) if word in NORMALS)
         for i, (low, high) in limits.items():
             if self._columns[i] in colors and low >= 0 and high <= 65535:
                 dtypes[self._columns[i]] = np.dtype(np.uint8 if high <= 255 else np.uint16)
-            elif words[i] in _NORMALS and tilted:
+            elif words[i] in NORMALS and tilted:
                 dtypes[self._columns[i]] = _FLOAT  # 0 and 1 among fractions
         for axis in axes:
             del dtypes[self._columns[axis]]

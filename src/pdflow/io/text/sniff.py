@@ -15,7 +15,7 @@ import numpy as np
 
 from pdflow.errors import PdflowError
 from pdflow.io.metadata import PREFIX
-from pdflow.io.tabular.columns import Dialect, Dtypes, distinct_names, is_plain_name
+from pdflow.io.tabular.columns import COLORS, Dialect, Dtypes, distinct_names, is_plain_name
 from pdflow.io.tabular.rows import COMMENT_MARKS, RowStyle, is_comment, is_number
 
 _ALIASES = {
@@ -37,7 +37,6 @@ _OTHER_AXES = (
 """What x, y and z are called where none of them is there."""
 
 _WORDS = {"x": "x", "y": "y", "z": "z"} | {w: name for name in _ALIASES for w in _ALIASES[name]}
-_COLORS = ("red", "green", "blue")
 _DELIMITERS = ",;|"
 _GAP = rf"[\s{_DELIMITERS}]+"
 _HEAD_BYTES = 1 << 16
@@ -91,8 +90,8 @@ def inferred_dtypes(columns: Dtypes) -> Dtypes:
 def color_columns(names: Iterable[str]) -> set[str]:
     """Those of the columns that are red, green and blue; none where one of them is missing."""
     words = {name: canonical_name(name) for name in names}
-    found = {name for name, word in words.items() if word in _COLORS}
-    return found if len({words[name] for name in found}) == len(_COLORS) else set()
+    found = {name for name, word in words.items() if word in COLORS}
+    return found if len({words[name] for name in found}) == len(COLORS) else set()
 
 
 DIALECT = Dialect(

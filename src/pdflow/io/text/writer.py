@@ -8,19 +8,19 @@ import numpy as np
 
 from pdflow.cloud import PointCloud
 from pdflow.io.comments import encode_comments
+from pdflow.io.losses import warn_of_losses
 from pdflow.io.stream import Header, Writer
-from pdflow.io.tabular.columns import Attributes, plan_writing, warn_of_losses, with_note
+from pdflow.io.tabular.columns import COLORS, NORMALS, Attributes, plan_writing, with_note
 from pdflow.io.tabular.rows import format_rows
 from pdflow.io.text.sniff import DIALECT
 
 _LINE_WIDTH = 8000
 _COUNT_WIDTH = 19
 _ROWS_AT_ONCE = 100_000
-_COLORS, _NORMALS = ["red", "green", "blue"], ["nx", "ny", "nz"]
-_PLAIN_COLUMNS: dict[str, list[list[str]]] = {
-    ".xyzn": [_NORMALS],
-    ".xyzrgb": [_COLORS],
-    ".pts": [["intensity"], _COLORS, ["intensity", *_COLORS]],
+_PLAIN_COLUMNS: dict[str, list[tuple[str, ...]]] = {
+    ".xyzn": [NORMALS],
+    ".xyzrgb": [COLORS],
+    ".pts": [("intensity",), COLORS, ("intensity", *COLORS)],
 }
 """Suffix -> the columns after x, y, z that readers know without being told."""
 
@@ -80,7 +80,7 @@ class TextWriter(Writer):
         header = self._delimiter.join(["x", "y", "z", *names]) + "\n"
         if self._suffix == ".csv":
             return about + header
-        plain = not names or names in _PLAIN_COLUMNS.get(self._suffix, [])
+        plain = not names or tuple(names) in _PLAIN_COLUMNS.get(self._suffix, [])
         if self._suffix == ".pts" and "red" in names:
             plain = plain and self._layout.columns["red"] == np.uint8
         return "" if plain and not lines else f"{about}# {header}"
