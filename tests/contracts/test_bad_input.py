@@ -45,6 +45,7 @@ FROM_BYTES = settings(
 TEXT = ("xyz", "csv", "pts", "off", "obj", "ply-ascii", "pcd-ascii")
 """What may end anywhere: a number without its last digits is another number."""
 
+TEXT_MODULE = find_format(Path("a.xyz")).module
 CLOUD = PointCloud(
     np.random.default_rng(0).normal(size=(M, 3)),
     {
@@ -119,7 +120,7 @@ def test_files_that_are_nothing(fmt: Format, tmp_path: Path, data: bytes) -> Non
 def test_a_file_of_another_format(fmt: Format, tmp_path: Path) -> None:
     for other in FORMATS:
         told = try_reading(path_for(fmt.name, tmp_path), good_bytes(other.name))
-        if other.module != fmt.module and "text" not in (other.module, fmt.module):
+        if other.module != fmt.module and TEXT_MODULE not in (other.module, fmt.module):
             assert told is not None, f"{other.name} reads as {fmt.name}"
 
 
@@ -299,7 +300,7 @@ def test_points_that_are_no_numbers(fmt: Format, tmp_path: Path) -> None:
     path = tmp_path / f"cloud{fmt.suffixes[0]}"
     points = CLOUD.points.copy()
     points[2] = [np.nan, np.inf, -np.inf]
-    if fmt.module == "las":  # whose integers have no NaN
+    if fmt.name in ("las", "laz"):  # whose integers have no NaN
         with pytest.raises(PdflowError):
             write(path, PointCloud(points))
         assert list(tmp_path.iterdir()) == []
@@ -348,9 +349,9 @@ def test_unknown_suffixes(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_bytes(b"ply\n")
     for function in (read, read_mesh):
-        with pytest.raises(PdflowError, match="names no known format") as caught:
+        with pytest.raises(PdflowError, match="its format is unknown") as caught:
             function(path)
         assert name in str(caught.value)
-    with pytest.raises(PdflowError, match="names no known format"):
+    with pytest.raises(PdflowError, match="its format is unknown"):
         write(tmp_path / "new.docx", CLOUD)
     assert [p.name for p in tmp_path.iterdir()] == [name]

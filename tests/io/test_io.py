@@ -50,8 +50,8 @@ def test_suffixes_and_names_are_unique() -> None:
 @pytest.mark.parametrize(
     ("name", "format", "expected"),
     [
-        ("cloud.doc", None, "names no known format, by its suffix '.doc'"),
-        ("cloud", None, "names no known format, for it has no suffix"),
+        ("cloud.doc", None, "cloud.doc has the suffix '.doc', so its format is unknown"),
+        ("cloud", None, "cloud has no suffix, so its format is unknown"),
         ("cloud.ply", "docx", "Unknown format 'docx'"),
     ],
 )

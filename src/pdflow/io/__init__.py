@@ -18,7 +18,14 @@ import numpy as np
 from pdflow.cloud import PointCloud
 from pdflow.errors import LossWarning, PdflowError
 from pdflow.io.atomic import atomic_path
-from pdflow.io.registry import FORMATS, PACKED, Format, find_format
+from pdflow.io.registry import (
+    FORMATS,
+    PACKED,
+    Format,
+    find_format,
+    register_format,
+    unregister_format,
+)
 from pdflow.io.stream import CHUNK, Field, Header, MemoryReader, Reader, Writer, fields_of
 from pdflow.mesh import TriangleMesh
 
@@ -37,7 +44,9 @@ __all__ = [
     "open_writer",
     "read",
     "read_mesh",
+    "register_format",
     "require_finite",
+    "unregister_format",
     "write",
     "write_mesh",
 ]

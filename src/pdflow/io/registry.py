@@ -1,15 +1,16 @@
 """The one table of file formats. A format's module is imported when it is first used.
 
-A module of a point format offers either of
+The module of a point format offers one of these pairs, the second if it can stream:
 
     read(path) -> PointCloud                      write(path, cloud) -> None
     open_reader(path) -> Reader                   open_writer(path, header) -> Writer
 
-(the second pair when it can stream), and a mesh format
+The module of a mesh format offers
 
     read_mesh(path) -> TriangleMesh               write_mesh(path, mesh) -> None
 
-They write to exactly the path they are given; `pdflow.io` makes that atomic.
+Both write to exactly the path they get; `pdflow.io` makes that atomic. They raise `PdflowError`
+for a file they cannot read, and name everything they cannot write in one `LossWarning`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,14 @@ from pdflow.errors import PdflowError
 
 @dataclass(frozen=True)
 class Format:
-    """A file format: its name for `--format`, its suffixes, its module, what it can do."""
+    """A file format.
+
+    name      for `--format` and `format=`, in lower case
+    suffixes  in lower case with their dot; the first one names new files
+    module    full name of the module that reads and writes the format
+    points    whether it holds clouds
+    mesh      whether it holds meshes
+    """
 
     name: str
     suffixes: tuple[str, ...]
@@ -32,27 +40,17 @@ class Format:
     points: bool = True
     mesh: bool = False
 
+    def __post_init__(self) -> None:
+        lower = all(word == word.lower() for word in (self.name, *self.suffixes))
+        if not (lower and self.suffixes and all(s.startswith(".") for s in self.suffixes)):
+            raise PdflowError(
+                f"Format {self.name!r} cannot be used: give its name and at least one suffix in "
+                "lower case, each suffix with its dot."
+            )
+
     def load(self) -> ModuleType:
         """Import the module that reads and writes this format."""
-        return importlib.import_module(f"pdflow.io.{self.module}")
-
-
-FORMATS: tuple[Format, ...] = (
-    Format("ply", (".ply",), "ply", mesh=True),
-    Format("xyz", (".xyz", ".xyzn", ".xyzrgb", ".txt", ".asc"), "text"),
-    Format("csv", (".csv",), "text"),
-    Format("pts", (".pts",), "text"),
-    Format("pcd", (".pcd",), "pcd"),
-    Format("las", (".las",), "las"),
-    Format("laz", (".laz",), "las"),
-    Format("e57", (".e57",), "e57"),
-    Format("npy", (".npy",), "npy"),
-    Format("npz", (".npz",), "npz"),
-    Format("off", (".off",), "off", points=False, mesh=True),
-    Format("obj", (".obj",), "obj", points=False, mesh=True),
-    Format("stl", (".stl",), "stl", points=False, mesh=True),
-    Format("glb", (".glb", ".gltf"), "gltf", points=False, mesh=True),
-)
+        return importlib.import_module(self.module)
 
 
 PACKED = {
@@ -63,7 +61,33 @@ PACKED = {
     ".7z": b"7z\xbc\xaf",
     ".zip": b"PK\x03\x04",
 }
-"""Suffixes of packed files, which are refused, and how such files begin."""
+"""Suffix of a packed file -> its first bytes. Packed files are refused."""
+
+FORMATS: list[Format] = []
+"""All formats; change it with `register_format` and `unregister_format` only."""
+
+
+def register_format(fmt: Format) -> None:
+    """Add a format, so that `read`, `write` and every command know it.
+
+    >>> register_format(Format("toy", (".toy",), module="my_package.toy"))
+    >>> find_format(Path("scan.toy")).module
+    'my_package.toy'
+    >>> unregister_format("toy")
+    """
+    for known in FORMATS:
+        taken = {known.name} & {fmt.name} or {*known.suffixes} & {*fmt.suffixes}
+        if taken:
+            raise PdflowError(
+                f"Format {fmt.name!r} cannot be registered: {min(taken)!r} belongs to "
+                f"{known.name!r}; choose another, or call unregister_format({known.name!r}) first."
+            )
+    FORMATS.append(fmt)
+
+
+def unregister_format(name: str) -> None:
+    """Remove the format called `name`."""
+    FORMATS.remove(find_format(Path(), name))
 
 
 def find_format(path: Path, name: str | None = None) -> Format:
@@ -84,5 +108,26 @@ def find_format(path: Path, name: str | None = None) -> Format:
         raise PdflowError(f"Unknown format {name!r}: choose one of {known}.")
     if path.suffix.lower() in PACKED:
         raise PdflowError(f"{path} is packed: unpack it first.")
-    why = f"by its suffix {path.suffix!r}" if path.suffix else "for it has no suffix"
-    raise PdflowError(f"{path} names no known format, {why}: add --format with one of {known}.")
+    why = f"the suffix {path.suffix!r}" if path.suffix else "no suffix"
+    raise PdflowError(
+        f"{path} has {why}, so its format is unknown: add --format with one of {known}."
+    )
+
+
+for _format in (
+    Format("ply", (".ply",), "pdflow.io.ply", mesh=True),
+    Format("xyz", (".xyz", ".xyzn", ".xyzrgb", ".txt", ".asc"), "pdflow.io.text"),
+    Format("csv", (".csv",), "pdflow.io.text"),
+    Format("pts", (".pts",), "pdflow.io.text"),
+    Format("pcd", (".pcd",), "pdflow.io.pcd"),
+    Format("las", (".las",), "pdflow.io.las"),
+    Format("laz", (".laz",), "pdflow.io.las"),
+    Format("e57", (".e57",), "pdflow.io.e57"),
+    Format("npy", (".npy",), "pdflow.io.npy"),
+    Format("npz", (".npz",), "pdflow.io.npz"),
+    Format("off", (".off",), "pdflow.io.off", points=False, mesh=True),
+    Format("obj", (".obj",), "pdflow.io.obj", points=False, mesh=True),
+    Format("stl", (".stl",), "pdflow.io.stl", points=False, mesh=True),
+    Format("glb", (".glb", ".gltf"), "pdflow.io.gltf", points=False, mesh=True),
+):
+    register_format(_format)
