@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -225,19 +226,17 @@ TRIANGLE_STL = (
     ],
 )
 def test_damaged_meshes_are_told_with_file_and_line(
-    tmp_path: Path, name: str, text: str, expected: str
+    tmp_path: Path, name: str, text: str, expected: str, refused: Callable[..., None]
 ) -> None:
-    path = text_file(tmp_path, name, text)
-    with pytest.raises(PdflowError, match=expected) as caught:
-        read_mesh(path)
-    assert str(path) in str(caught.value)
+    refused(tmp_path / name, text, expected, read_mesh)
 
 
 @pytest.mark.parametrize("count", [0, 11, 13, 2**32 - 1])
-def test_binary_stl_with_a_wrong_count(tmp_path: Path, count: int) -> None:
+def test_binary_stl_with_a_wrong_count(
+    tmp_path: Path, count: int, refused: Callable[..., None]
+) -> None:
     path = tmp_path / "cube.stl"
     write_mesh(path, cube())
     data = path.read_bytes()
-    path.write_bytes(data[:80] + count.to_bytes(4, "little") + data[84:])
-    with pytest.raises(PdflowError, match=f"binary STL of {count} facets"):
-        read_mesh(path)
+    changed = data[:80] + count.to_bytes(4, "little") + data[84:]
+    refused(path, changed, f"binary STL of {count} facets", read_mesh)

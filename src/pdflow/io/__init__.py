@@ -1,7 +1,7 @@
-"""Read and write any cloud without losing anything.
+"""Read and write clouds and meshes of any format without losing anything.
 
-`read` and `write` take whole clouds; `open_reader` and `open_writer` take chunks. The format
-follows from the suffix or from `format`. Writes are atomic.
+`read` and `write` handle whole clouds, `open_reader` and `open_writer` handle chunks. The suffix
+or `format` decides the format. Every write is atomic.
 """
 
 from __future__ import annotations
@@ -55,17 +55,17 @@ PathLike = str | os.PathLike[str]
 
 
 def read(path: PathLike, format: str | None = None) -> PointCloud:
-    """The whole cloud in a file. Coordinates may be NaN here; see `require_finite`."""
+    """Read the whole cloud in a file. Coordinates may be NaN; see `require_finite`."""
     path = Path(path)
     with open_reader(path, format) as reader:
         chunks = list(reader.chunks(CHUNK))
     if not chunks:
-        raise PdflowError(f"{path} holds no points: nothing can be done with it.")
+        raise PdflowError(f"{path} holds no points: choose another file.")
     return chunks[0] if len(chunks) == 1 else PointCloud.concatenate(chunks)
 
 
 def write(path: PathLike, cloud: PointCloud, format: str | None = None) -> None:
-    """Write a whole cloud, atomically. Warns once (LossWarning) of what the format can't hold."""
+    """Write a whole cloud, atomically. One LossWarning names what the format cannot hold."""
     fmt = _point_format(Path(path), format)
     module = fmt.load()
     _warn_of_copc(Path(path))
@@ -80,7 +80,7 @@ def write(path: PathLike, cloud: PointCloud, format: str | None = None) -> None:
 
 
 def open_reader(path: PathLike, format: str | None = None) -> Reader:
-    """Open a file: its header at once, its points in chunks."""
+    """Open a file: the header is read now, the points later in chunks."""
     path = Path(path)
     fmt = _point_format(path, format)
     _check_readable(path)
@@ -93,7 +93,7 @@ def open_reader(path: PathLike, format: str | None = None) -> Reader:
 
 @contextmanager
 def open_writer(path: PathLike, header: Header, format: str | None = None) -> Iterator[Writer]:
-    """Write a file in chunks, atomically: it appears when the block ends without an error."""
+    """Write a file in chunks, atomically: it appears once the block ends without an error."""
     fmt = _point_format(Path(path), format)
     module = fmt.load()
     _warn_of_copc(Path(path))
@@ -112,13 +112,13 @@ def open_writer(path: PathLike, header: Header, format: str | None = None) -> It
 
 
 def read_mesh(path: PathLike, format: str | None = None) -> TriangleMesh:
-    """The triangle mesh in a file."""
+    """Read the triangle mesh in a file."""
     path = Path(path)
     fmt = _mesh_format(path, format)
     _check_readable(path)
     mesh: TriangleMesh = fmt.load().read_mesh(path)
     if not len(mesh.faces):
-        raise PdflowError(f"{path} holds no faces: there is no surface to work with.")
+        raise PdflowError(f"{path} holds no faces: choose a file with a surface.")
     if not np.isfinite(mesh.vertices).all():
         row = int(np.flatnonzero(~np.isfinite(mesh.vertices).all(1))[0])
         raise PdflowError(f"{path}: vertex {row} is not finite: repair the mesh first.")
@@ -126,7 +126,7 @@ def read_mesh(path: PathLike, format: str | None = None) -> TriangleMesh:
 
 
 def write_mesh(path: PathLike, mesh: TriangleMesh, format: str | None = None) -> None:
-    """Write a triangle mesh, atomically. Warns once (LossWarning) of what the format can't hold."""
+    """Write a triangle mesh, atomically. One LossWarning names what the format cannot hold."""
     fmt = _mesh_format(Path(path), format)
     module = fmt.load()
     if not len(mesh.faces):
@@ -136,7 +136,7 @@ def write_mesh(path: PathLike, mesh: TriangleMesh, format: str | None = None) ->
 
 
 def require_finite(cloud: PointCloud, path: PathLike) -> PointCloud:
-    """The cloud itself, or an error that says where its first NaN or infinite point is."""
+    """Return the cloud; raise if a point is NaN or infinite, naming the first such row."""
     bad = np.flatnonzero(~np.isfinite(cloud.points).all(1))
     if len(bad):
         raise PdflowError(
@@ -147,14 +147,14 @@ def require_finite(cloud: PointCloud, path: PathLike) -> PointCloud:
 
 
 def drop_nonfinite(cloud: PointCloud) -> tuple[PointCloud, int]:
-    """The cloud without its NaN and infinite points, and how many there were."""
+    """The cloud without its NaN and infinite points, and their number."""
     good = np.isfinite(cloud.points).all(1)
     dropped = int((~good).sum())
     return (cloud[good] if dropped else cloud), dropped
 
 
 class _CheckedWriter(Writer):
-    """Passes on chunks that fit the header; refuses others, and a file without points."""
+    """Refuses chunks that differ from the header, and a file without points."""
 
     def __init__(self, writer: Writer, header: Header, path: Path) -> None:
         self._writer, self._header, self._path = writer, header, path
@@ -163,8 +163,8 @@ class _CheckedWriter(Writer):
     def write(self, chunk: PointCloud) -> None:
         if fields_of(chunk) != self._header.fields:
             raise PdflowError(
-                f"{self._path}: a chunk has other attributes than the header says: give every "
-                "chunk the same ones."
+                f"{self._path}: a chunk has other attributes than the header: give every chunk "
+                "the same ones."
             )
         if len(chunk):
             self._is_empty = False
@@ -181,7 +181,7 @@ class _CheckedWriter(Writer):
 
 
 class _WholeWriter(Writer):
-    """Collects chunks for a format that can only write whole clouds."""
+    """Collects chunks for a format that only writes whole clouds."""
 
     def __init__(self, module: Any, path: Path, header: Header) -> None:
         self._module, self._path, self._header = module, path, header
@@ -207,8 +207,8 @@ def _point_format(path: Path, name: str | None) -> Format:
 
 def _warn_of_copc(path: Path) -> None:
     if path.name.lower().endswith(".copc.laz"):
-        told = f"{path} is written as plain LAZ, without the index that its name promises."
-        warnings.warn(told, LossWarning, stacklevel=3)
+        message = f"{path} is written as plain LAZ, without the COPC index that its name promises."
+        warnings.warn(message, LossWarning, stacklevel=3)
 
 
 def _mesh_format(path: Path, name: str | None) -> Format:
@@ -220,7 +220,7 @@ def _mesh_format(path: Path, name: str | None) -> Format:
 
 
 def _suffix(path: Path, fmt: Format) -> str:
-    """The path's own suffix, or one that tells a module of several formats which is meant."""
+    """The path's own suffix, or the format's: a module may serve several formats by suffix."""
     return path.suffix if path.suffix.lower() in fmt.suffixes else fmt.suffixes[0]
 
 
@@ -231,14 +231,14 @@ def _check_readable(path: Path) -> None:
         if not path.exists():
             raise PdflowError(f"{path} does not exist: check the name.")
         if not os.access(path, os.R_OK):
-            raise PdflowError(f"{path} may not be read: ask for permission.")
+            raise PdflowError(f"{path} may not be read: change its permissions.")
         if not path.is_file():
-            raise PdflowError(f"{path} is a device or a pipe: save its data in a file first.")
+            raise PdflowError(f"{path} is a device or a pipe: save its data to a file first.")
         if path.stat().st_size == 0:
-            raise PdflowError(f"{path} is empty: it holds no header and no points.")
+            raise PdflowError(f"{path} is empty: fetch or export it again.")
         with path.open("rb") as file:
             start = file.read(8)
-        # A zip archive may be NPZ, whatever its name.
+        # A zip archive may be NPZ, whatever its suffix.
         if any(start.startswith(mark) for suffix, mark in PACKED.items() if suffix != ".zip"):
             raise PdflowError(f"{path} is packed: unpack it first.")
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Atomic writes: a crash or a full disk leaves the old file, never half a new one."""
+"""Atomic writes: a crash or a full disk leaves the old file, never half of a new one."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pdflow.errors import PdflowError
 
 @contextmanager
 def atomic_path(path: Path, suffix: str | None = None) -> Iterator[Path]:
-    """A temporary path beside `path` that takes its place when the block ends well.
+    """A temporary path beside `path` that replaces it when the block ends without an error.
 
-    The file is flushed to disk first; on any error, Ctrl-C included, it is removed and `path`
-    is as it was. A link is followed, so that the file it points at is replaced. The temporary
-    path has the suffix of `path`, or the one given here.
+    The new file is flushed to disk before it replaces the old one. On any error, Ctrl-C included,
+    it is removed and `path` stays as it was. A link is followed: the file behind it is replaced.
+    The temporary path ends in `suffix`, by default that of `path`.
     """
     target = Path(os.path.realpath(path))
     _check_target(path, target)
@@ -47,7 +47,7 @@ def atomic_path(path: Path, suffix: str | None = None) -> Iterator[Path]:
 
 
 def _check_target(path: Path, target: Path) -> None:
-    """Refuse to replace what is no file, such as /dev/null, and what is write-protected."""
+    """Refuse to replace a directory, a device such as /dev/null, or a write-protected file."""
     try:
         if not target.parent.is_dir():
             raise PdflowError(f"{path}: folder {target.parent} does not exist: make it first.")

@@ -1,7 +1,7 @@
 """Comment lines of a file: plain comments as they are, all other metadata encoded.
 
-Long encoded lines are folded, because some readers of other software refuse them: what does
-not fit on the line `pdflow KEY JSON` goes on in lines `pdflow+ REST`.
+Long encoded lines are folded because some other programs refuse them: `pdflow KEY JSON` continues
+in lines `pdflow+ REST`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ COMMENTS = "comments"
 
 
 def decode_text(raw: bytes) -> str:
-    """Text of a header: UTF-8, or else Latin-1, which takes any bytes."""
+    """Text of a header: UTF-8, or else Latin-1, which accepts any bytes."""
     try:
         return raw.decode()
     except UnicodeDecodeError:
@@ -24,7 +24,7 @@ def decode_text(raw: bytes) -> str:
 
 
 def is_plain_comment(comment: object, width: int | None = None) -> bool:
-    """Whether a comment comes back unchanged when it is written as a line of its own."""
+    """Whether a comment reads back unchanged from a line of its own."""
     return (
         isinstance(comment, str)
         and comment.replace("\t", " ").isprintable()
@@ -37,7 +37,7 @@ def is_plain_comment(comment: object, width: int | None = None) -> bool:
 def encode_comments(
     metadata: Mapping[str, Any], width: int | None = None
 ) -> tuple[list[str], list[str]]:
-    """Comment lines (each at most `width` characters) that hold the metadata, and the losses.
+    """Comment lines of at most `width` characters that hold the metadata, and what they lose.
 
     >>> encode_comments({"crs": "EPSG:4326", "comments": ["made by hand"], "odd": object()})
     (['made by hand', 'pdflow crs "EPSG:4326"'], ["metadata 'odd'"])
@@ -59,7 +59,7 @@ def encode_comments(
 
 
 def decode_comments(lines: Iterable[str]) -> dict[str, Any]:
-    """The metadata that comment lines hold; those that hold none are its `comments`.
+    """The metadata in comment lines; lines without any become its entry `comments`.
 
     >>> decode_comments(["made by hand", "pdflow crs", "pdflow+ 1"])
     {'comments': ['made by hand', 'pdflow crs', 'pdflow+ 1']}
@@ -86,7 +86,7 @@ def decode_comments(lines: Iterable[str]) -> dict[str, Any]:
 
 
 def _encode_entry(key: object, value: Any) -> str | None:
-    """The line for one entry; None where the way back would not bring the entry."""
+    """The line for one entry; None if reading the line would not give the entry back."""
     try:
         line = encode_metadata({key: value})[0]  # type: ignore[dict-item]
     except (TypeError, ValueError, RecursionError):
@@ -97,7 +97,7 @@ def _encode_entry(key: object, value: Any) -> str | None:
 
 
 def _fold(line: str, width: int | None) -> list[str]:
-    """The line in pieces that, where possible, neither begin nor end with a blank."""
+    """The line in pieces that, if possible, neither begin nor end with a blank."""
     if width is None or len(line) <= width:
         return [line]
     pieces: list[str] = []

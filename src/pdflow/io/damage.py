@@ -1,4 +1,4 @@
-"""Errors as one sentence that names the file, whatever a codec throws at damaged bytes."""
+"""Errors as one sentence that names the file, whatever a codec raises on damaged bytes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _LONGEST_REASON = 120
 
 @contextmanager
 def explain_damage(path: Any, what: str) -> Iterator[None]:
-    """Turn any error inside into `path: what (the error's first line).`
+    """Turn any error in the block into `path: what (first line of the error).`
 
-    Codecs report damage by many exceptions; a Rust panic is not even an `Exception`.
+    Codecs report damage with many exceptions; a Rust panic is not even an `Exception`.
     """
     try:
         yield
@@ -27,7 +27,7 @@ def explain_damage(path: Any, what: str) -> Iterator[None]:
 
 @contextmanager
 def name_file(path: Any) -> Iterator[None]:
-    """Put the path before a PdflowError from code that does not know the file."""
+    """Prefix a PdflowError with the path, for code that does not know the file."""
     try:
         yield
     except PdflowError as error:
@@ -35,7 +35,7 @@ def name_file(path: Any) -> Iterator[None]:
 
 
 def reason(error: BaseException) -> str:
-    """The first line of an error of other software, cut where it is too long for a sentence.
+    """The first line of another library's error, shortened to fit into a sentence.
 
     >>> reason(ValueError("no\\nmore")), len(reason(ValueError("x" * 1000)))
     ('no', 120)

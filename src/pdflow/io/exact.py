@@ -16,7 +16,7 @@ def storage_dtype(
     allowed: Iterable[np.dtype[Any]],
     values: NDArray[Any] | None = None,
 ) -> np.dtype[Any] | None:
-    """The dtype among `allowed` to store `dtype` in without loss; None where there is none.
+    """The dtype among `allowed` that stores `dtype` without loss; None if there is none.
 
     >>> ply = [np.dtype(t) for t in ("i1", "u1", "i2", "u2", "i4", "u4", "f4", "f8")]
     >>> storage_dtype(np.dtype("f2"), ply), storage_dtype(np.dtype("i8"), ply, np.array([70000]))
@@ -41,18 +41,18 @@ def storage_dtype(
 
 
 def always_exact(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
-    """Whether every value of one dtype has an equal in the other.
+    """Whether `target` holds every value of `source` exactly.
 
     >>> always_exact(np.dtype("u1"), np.dtype("f4")), always_exact(np.dtype("i8"), np.dtype("f8"))
     (True, False)
     """
     if source.kind in "iu" and source.itemsize == 8 and target.kind == "f":
-        return False  # numpy calls this cast safe although float64 has only 53 bits
+        return False  # numpy calls this cast safe, but float64 has only 53 bits
     return np.can_cast(source, target, "safe")
 
 
 def is_exact(values: NDArray[Any], target: np.dtype[Any]) -> bool:
-    """Whether each of these values has an equal in the dtype `target`.
+    """Whether `target` holds each of these values exactly.
 
     >>> is_exact(np.array([2**53, 2**60]), np.dtype("f8"))
     True
@@ -67,8 +67,8 @@ def is_exact(values: NDArray[Any], target: np.dtype[Any]) -> bool:
     with np.errstate(invalid="ignore", over="ignore"):
         there = values.astype(target)
         exact = there.astype(values.dtype) == values
-    # At the upper end of 64-bit integers a cast from float overflows, and what it gives then
-    # depends on the processor.
+    # Near the largest 64-bit integer a cast from float overflows, and the result depends on the
+    # processor.
     if values.dtype.kind in "iu" and target.kind == "f":
         exact &= there < float(np.iinfo(values.dtype).max)
     elif values.dtype.kind == "f" and target.kind in "iu":
@@ -79,9 +79,9 @@ def is_exact(values: NDArray[Any], target: np.dtype[Any]) -> bool:
 
 
 def assign_exactly(target: NDArray[Any], values: NDArray[Any], what: str) -> None:
-    """Copy values into an array of another dtype; refused where an integer would change.
+    """Copy values into an array of another dtype; raise if an integer would change.
 
-    Floats may be rounded: a decimal number stands for the nearest value of the narrower dtype.
+    Floats may be rounded: a decimal number means the nearest value of the narrower dtype.
     """
     if "f" not in target.dtype.kind + values.dtype.kind or target.dtype.kind != values.dtype.kind:
         exact = always_exact(values.dtype, target.dtype) or is_exact(values, target.dtype)
@@ -95,7 +95,7 @@ def assign_exactly(target: NDArray[Any], values: NDArray[Any], what: str) -> Non
 
 
 def cast_exactly(values: NDArray[Any], dtype: np.dtype[Any], what: str) -> NDArray[Any]:
-    """The values themselves where they have this dtype, or else a copy by `assign_exactly`."""
+    """The values themselves if they have this dtype, or else a copy by `assign_exactly`."""
     if values.dtype == dtype:
         return values
     target = np.empty(values.shape, dtype)

@@ -1,6 +1,6 @@
 """glTF meshes (GLB and GLTF), read and written by trimesh.
 
-glTF holds float32; where its rounding can be seen, it is named.
+glTF holds float32; the writer warns if rounding shows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pdflow.mesh import TriangleMesh
 
 
 def read_mesh(path: Path) -> TriangleMesh:
-    """All meshes of a scene as one, in the scene's frame."""
+    """Read all meshes of a scene as one, in the frame of the scene."""
     trimesh = require("trimesh", extra="mesh", purpose="Reading glTF")
     resolver = trimesh.visual.resolvers.FilePathResolver(str(path.absolute()))
     try:
@@ -26,10 +26,10 @@ def read_mesh(path: Path) -> TriangleMesh:
             file.seek(0)
             scene = trimesh.load_scene(file, kind, resolver=resolver, process=False)
         parts = [m for m in scene.dump() if hasattr(m, "faces") and len(m.faces)]
-    except Exception as error:  # trimesh lets any error of its parsers through
+    except Exception as error:  # trimesh passes on any error of its parsers
         raise PdflowError(f"{path} is not a readable glTF file ({reason(error)}).") from error
     if not parts:
-        raise PdflowError(f"{path} holds no triangles: give a file with a mesh.")
+        raise PdflowError(f"{path} holds no triangles: choose a file with a mesh.")
     starts = np.cumsum([0, *(len(m.vertices) for m in parts[:-1])])
     with name_file(path):
         return TriangleMesh(
@@ -39,13 +39,11 @@ def read_mesh(path: Path) -> TriangleMesh:
 
 
 def write_mesh(path: Path, mesh: TriangleMesh) -> None:
-    """One mesh in one file: text with its numbers inside for `.gltf`, or else binary."""
+    """Write one file: text with embedded numbers for `.gltf`, or else binary."""
     trimesh = require("trimesh", extra="mesh", purpose="Writing glTF")
     with np.errstate(over="ignore"):
         if not np.isfinite(mesh.vertices.astype(np.float32)).all():
-            raise PdflowError(
-                "A coordinate does not fit the float32 of glTF: write OFF, OBJ or PLY."
-            )
+            raise PdflowError("A coordinate exceeds the float32 of glTF: write OFF, OBJ or PLY.")
     made = trimesh.Trimesh(mesh.vertices, mesh.faces, process=False)
     if path.suffix.lower() == ".gltf":
         files = trimesh.exchange.gltf.export_gltf(made.scene(), embed_buffers=True)

@@ -1,4 +1,4 @@
-"""What a format cannot hold, gathered in words and named in one warning."""
+"""What a format cannot hold, collected as phrases and named in one warning."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pdflow.errors import LossWarning
 
 
 def warn_of_losses(format: str, losses: Sequence[str]) -> None:
-    """One LossWarning that names everything left out; none where nothing is."""
+    """Name everything left out in one LossWarning; do nothing if nothing is."""
     if losses:
         warnings.warn(
             f"{format} cannot hold {', '.join(losses)}: left out.", LossWarning, stacklevel=2
@@ -20,7 +20,7 @@ def warn_of_losses(format: str, losses: Sequence[str]) -> None:
 
 
 class SingleRounding:
-    """How far float32 moves coordinates, over all the chunks of a file.
+    """How far float32 moves coordinates, over all chunks of a file.
 
     >>> rounding = SingleRounding()
     >>> rounding.add(np.array([[5e6 + 0.1, 0, 0], [5e6 + 9, 0, 0]]))
@@ -33,7 +33,7 @@ class SingleRounding:
         self._low, self._high = np.full(3, np.inf), np.full(3, -np.inf)
 
     def add(self, points: NDArray[np.float64]) -> None:
-        """Take the next points (M, 3) in."""
+        """Add the next points (M, 3)."""
         finite = points[np.isfinite(points).all(1)]
         with np.errstate(over="ignore"):
             moves = np.abs(finite.astype(np.float32) - finite)
@@ -44,14 +44,14 @@ class SingleRounding:
 
     @property
     def losses(self) -> list[str]:
-        """What to warn of: moves beyond a millionth of the extent, which data near 0 never has."""
+        """Moves beyond a millionth of the extent, as a phrase; data near 0 never has them."""
         if self._largest == 0 or self._largest <= 1e-6 * float((self._high - self._low).max()):
             return []
         return [f"coordinates beyond single precision (it moves them by up to {self._largest:.2g})"]
 
 
 def single_precision_losses(points: NDArray[np.float64]) -> list[str]:
-    """What float32 takes from coordinates (M, 3), in words for `warn_of_losses`."""
+    """What float32 loses of coordinates (M, 3), as phrases for `warn_of_losses`."""
     rounding = SingleRounding()
     rounding.add(points)
     return rounding.losses

@@ -1,8 +1,9 @@
 """Metadata as lines of text, so that any format with comments can hold all of it.
 
-Each top-level entry becomes one line `pdflow KEY JSON`; a key that is no plain word is quoted.
-What JSON lacks is tagged: bytes as `{"!bytes": base64}`, arrays as `{"!array": base64, "dtype":
-..., "shape": ...}`. Keys that start with `!` get another one, so that nothing reads as a tag.
+Each top-level entry becomes one line `pdflow KEY JSON`; a key that is not a plain word is quoted.
+Tags stand for what JSON lacks: `{"!bytes": base64}` for bytes, `{"!array": base64, "dtype": ...,
+"shape": ...}` for arrays. A key that starts with `!` gets a second one, so that it is not read as
+a tag.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ LINE = re.compile(rf'{PREFIX}("(?:[^"\\]|\\.)*"|[^\s"]+) (.*)')
 
 
 def encode_metadata(metadata: dict[str, Any]) -> list[str]:
-    """One line per entry, without line breaks inside; TypeError for what has no encoding.
+    """One line per entry, without line breaks; TypeError for a value that cannot be encoded.
 
     >>> encode_metadata({"crs": "EPSG:25832", "blob": b"hi"})
     ['pdflow crs "EPSG:25832"', 'pdflow blob {"!bytes": "aGk="}']
@@ -29,7 +30,7 @@ def encode_metadata(metadata: dict[str, Any]) -> list[str]:
 
 
 def decode_metadata(lines: Iterable[str]) -> tuple[dict[str, Any], list[str]]:
-    """Metadata found in comment lines, and the lines that are plain comments.
+    """The metadata in comment lines, and the lines that are plain comments.
 
     >>> decode_metadata(["by hand", 'pdflow crs "EPSG:25832"', 'pdflow b {"!bytes": "aGk="}'])
     ({'crs': 'EPSG:25832', 'b': b'hi'}, ['by hand'])
@@ -57,7 +58,7 @@ def decode_metadata(lines: Iterable[str]) -> tuple[dict[str, Any], list[str]]:
 
 
 def _word(key: str) -> str:
-    """The key as one word of ASCII, in quotes where it is not one already."""
+    """The key as one word of ASCII, in quotes if it is not one already."""
     return key if re.fullmatch(r"[!-~]+", key) and '"' not in key else json.dumps(key)
 
 
@@ -72,7 +73,7 @@ def _pack(value: Any) -> Any:
         return value.item()
     if isinstance(value, dict):
         if not all(isinstance(key, str) for key in value):
-            raise TypeError("keys must be text")
+            raise TypeError("keys must be str")
         return {f"!{k}" if k.startswith("!") else k: _pack(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
         return [_pack(v) for v in value]
@@ -94,7 +95,7 @@ def _unpack(value: Any) -> Any:
 
 
 def _tuples(descr: Any) -> Any:
-    """A dtype's description with the tuples that JSON turned into lists."""
+    """The description of a dtype with tuples where JSON has lists."""
     if not isinstance(descr, list):
         return descr
     names = [tuple(name) if isinstance(name, list) else name for name, *_ in descr]

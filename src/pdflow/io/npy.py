@@ -1,14 +1,15 @@
 """NPY: one array, with or without named columns.
 
-Read are (M, 3) arrays of any integer or float dtype; (M, C) arrays with C > 3, whose further
-columns become the attributes `column_3`, `column_4`, ...; and structured arrays with fields x,
-y, z, whose other fields become attributes (red, green, blue and nx, ny, nz become `colors` and
-`normals`, and so on as in any table). Written is a plain (M, 3) float64 array where there are
-no attributes, or else a structured array with one field per attribute as wide as it is. Should
-a field x or red be an attribute by that very name, the coordinates are one field `points`
-instead, which says that every other field is an attribute as it stands.
+The reader takes (M, 3) arrays of any integer or float dtype; (M, C) arrays with C > 3, whose other
+columns become the attributes `column_3`, `column_4`, ...; and structured arrays with fields x, y,
+z, whose other fields become attributes (red, green, blue and nx, ny, nz become `colors` and
+`normals`, as in any table).
 
-Metadata have no place in NPY. Nothing pickled is ever read or written.
+The writer makes a plain (M, 3) float64 array if there are no attributes, or else a structured
+array with one field per attribute. If an attribute is itself called x or red, the coordinates are
+one field `points` instead; then every other field is an attribute as it stands.
+
+NPY has no metadata. The hand-written reader checks sizes before it allocates and never unpickles.
 """
 
 from __future__ import annotations
@@ -32,15 +33,15 @@ POINTS = "points"
 DIALECT = Dialect(dtypes=frozenset())
 
 _MOST_COLUMNS = 64
-"""Three rows of more columns than this are no three points but x, y and z."""
+"""Three rows with more columns than this are taken for x, y and z, not for three points."""
 
 
 class PickledError(PdflowError):
-    """An array holds Python objects, which could run any code when read."""
+    """An array holds Python objects, which could run any code when unpickled."""
 
 
 def read(path: Path) -> PointCloud:
-    """The cloud in an NPY file."""
+    """Read the cloud in an NPY file."""
     with path.open("rb") as file:
         array = read_array(file, path.stat().st_size, str(path))
     if array.dtype.names is not None:
@@ -52,22 +53,22 @@ def read(path: Path) -> PointCloud:
         )
     if len(array) == 3 and array.shape[1] > _MOST_COLUMNS:
         raise PdflowError(
-            f"{path} holds {describe(array)}, so that its points seem to stand in columns: save it "
-            "transposed, one row per point."
+            f"{path} holds {describe(array)}, which looks like one column per point: save it "
+            "transposed, with one row per point."
         )
     extra = {f"column_{i}": array[:, i].copy() for i in range(3, array.shape[1])}
     return PointCloud(array[:, :3], extra)
 
 
 def write(path: Path, cloud: PointCloud) -> None:
-    """Write the points, and the attributes where there are any, as one array."""
+    """Write points and attributes as one array."""
     losses = [f"metadata {key!r}" for key in cloud.metadata]
     held = {}
     for name, values in cloud.attributes.items():
         if values.dtype.hasobject:
             losses.append(f"attribute {name!r} (Python objects)")
         elif name in ("", POINTS) or not name.isprintable():
-            losses.append(f"attribute {name!r} (a name that no field can have)")
+            losses.append(f"attribute {name!r} (not a valid field name)")
         else:
             held[name] = values
     warn_of_losses("NPY", losses)
@@ -77,14 +78,13 @@ def write(path: Path, cloud: PointCloud) -> None:
 
 
 def read_array(file: IO[bytes], size: int, place: str) -> NDArray[Any]:
-    """The array in a stream of NPY format that is `size` bytes long.
+    """Read the array in a stream of NPY format that is `size` bytes long.
 
-    `place` says in errors where the stream is from. Nothing is allocated for more bytes than
-    the stream has.
+    Errors begin with `place`. The size is checked before memory is allocated.
     """
     dtype, shape, is_fortran, start = _read_header(file, place)
     if dtype.hasobject:
-        raise PickledError(f"{place} holds Python objects, which are not read: save numbers.")
+        raise PickledError(f"{place} holds Python objects, which pdflow never reads: save numbers.")
     n_bytes = math.prod(shape) * dtype.itemsize
     if start + n_bytes != size:
         raise PdflowError(
@@ -103,8 +103,8 @@ def read_array(file: IO[bytes], size: int, place: str) -> NDArray[Any]:
 
 
 def write_array(file: IO[bytes], array: NDArray[Any]) -> None:
-    """Append an array in NPY format; never pickled."""
-    with warnings.catch_warnings():  # of a newer version of NPY where names need it
+    """Append an array in NPY format without pickling."""
+    with warnings.catch_warnings():  # about the newer NPY version that some names need
         warnings.simplefilter("ignore", UserWarning)
         np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=False)
 
@@ -122,7 +122,7 @@ def _read_header(file: IO[bytes], place: str) -> tuple[np.dtype[Any], tuple[int,
     """Dtype, shape, whether in Fortran order, and where the values begin."""
     magic = file.read(8)
     if magic[:6] != MAGIC or len(magic) < 8:
-        raise PdflowError(f"{place} is not in NPY format: it does not start as such a file does.")
+        raise PdflowError(f"{place} is not in NPY format: its first bytes are wrong.")
     if magic[6] not in (1, 2, 3):
         raise PdflowError(f"{place} has version {magic[6]} of NPY: save it with versions 1 to 3.")
     n_digits = 2 if magic[6] == 1 else 4
@@ -135,17 +135,17 @@ def _read_header(file: IO[bytes], place: str) -> tuple[np.dtype[Any], tuple[int,
         valid = len(text) == n_bytes and isinstance(is_fortran, bool) and isinstance(shape, tuple)
         if not valid or not all(isinstance(n, int) and n >= 0 for n in shape):
             raise ValueError
-    except Exception:  # the header is any Python literal, so anything may be wrong with it
+    except Exception:  # the header is a Python literal, so any error may come up
         raise PdflowError(f"{place}: its NPY header is damaged: fetch or save it again.") from None
     return dtype, shape, is_fortran, 8 + n_digits + n_bytes
 
 
 def _from_table(table: NDArray[Any], path: Path) -> PointCloud:
-    """A cloud from a structured array."""
+    """The cloud in a structured array."""
     names = table.dtype.names or ()
     if POINTS in names and table.dtype[POINTS].shape == (3,):
         if table[POINTS].dtype.kind not in "iuf":
-            raise PdflowError(f"{path}: field {POINTS!r} holds no numbers: save it as floats.")
+            raise PdflowError(f"{path}: field {POINTS!r} does not hold numbers: save it as floats.")
         return PointCloud(
             table[POINTS], {name: _values(table, name) for name in names if name != POINTS}
         )
@@ -162,7 +162,7 @@ def _from_table(table: NDArray[Any], path: Path) -> PointCloud:
 
 
 def _join(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Attributes from the fields of a table; only scalars of plain numbers are ever joined."""
+    """Attributes from the fields of a table; only scalar fields of plain numbers are joined."""
     scalars = {n: v for n, v in columns.items() if v.ndim == 1 and v.dtype.kind in "biuf"}
     layout = plan_reading({n: v.dtype for n, v in scalars.items()}, DIALECT)
     joined = layout.join(scalars)
@@ -174,7 +174,7 @@ def _join(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
 
 
 def _to_table(points: NDArray[np.float64], held: dict[str, NDArray[Any]]) -> NDArray[Any]:
-    """A structured array whose reading brings the attributes back by name, dtype and width."""
+    """A structured array that reads back with the same names, dtypes and widths."""
     columns = {n: v[:1] for n, v in held.items()}
     back = {} if {n.lower() for n in held} & set(COORDINATES) else _join(columns)
     as_it_was = [(n, v.shape) for n, v in back.items()] == [

@@ -1,9 +1,8 @@
-"""NPZ: named arrays, of which one holds the points.
+"""NPZ: named arrays, one of which holds the points.
 
-The points are the array `points`, or `xyz`, or else the only (M, 3) array of numbers. Other
-arrays with one row per point are attributes; the remaining ones are `metadata["arrays"]`.
-Written so, all comes back; whatever else the metadata hold is one string in the array `pdflow`.
-Nothing pickled is ever read or written.
+The points are the array `points`, or `xyz`, or else the only (M, 3) array of numbers. Other arrays
+with one row per point are attributes, the rest is `metadata["arrays"]`. All other metadata is text
+in the array `pdflow`. pdflow never pickles or unpickles.
 """
 
 from __future__ import annotations
@@ -30,13 +29,13 @@ TEXT = "pdflow"
 """The array with the metadata, as lines of text."""
 
 ARRAYS = "arrays"
-"""The metadata entry for arrays that do not have one row per point."""
+"""The metadata entry for arrays without one row per point."""
 
 NAMES = "npz"
-"""The metadata entry, only in the file, with the attributes whose names no array can have."""
+"""The entry, in the file only, for attributes whose names are not valid for an array."""
 
 MAX_EXPANSION = 1100
-"""Deflate, the compression in NPZ, makes nothing smaller than by this factor."""
+"""Deflate, the compression of NPZ, never shrinks data by more than this factor."""
 
 ZIP_ERRORS = (
     zipfile.BadZipFile,
@@ -54,7 +53,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def read(path: Path) -> PointCloud:
-    """The cloud in an NPZ file."""
+    """Read the cloud in an NPZ file."""
     arrays = _read_arrays(path)
     metadata = _take_metadata(arrays)
     points = arrays.pop(_find_points(path, arrays))
@@ -94,7 +93,7 @@ def write(path: Path, cloud: PointCloud) -> None:
 
     others = metadata.get(ARRAYS)
     if isinstance(others, dict):
-        # What would come back as an attribute, or not at all, stays with the text.
+        # An array that would read back as an attribute, or not at all, goes into the text.
         plain = {name: a for name, a in others.items() if _is_plain(name, a, len(cloud), arrays)}
         arrays.update(plain)
         metadata[ARRAYS] = {name: a for name, a in others.items() if name not in plain}
@@ -112,7 +111,7 @@ def write(path: Path, cloud: PointCloud) -> None:
 
 
 def _read_arrays(path: Path) -> Arrays:
-    """All arrays of the archive; those that cannot be read are named in a warning."""
+    """All arrays of the archive; a warning names those that cannot be read."""
     arrays: Arrays = {}
     losses = []
     limit = MAX_EXPANSION * path.stat().st_size
@@ -121,7 +120,7 @@ def _read_arrays(path: Path) -> Arrays:
             for info in archive.infolist():
                 name = info.filename.removesuffix(".npy")
                 if name == info.filename:
-                    losses.append(f"member {name!r} (no array)")
+                    losses.append(f"member {name!r} (not an array)")
                     continue
                 if info.file_size > limit:
                     raise PdflowError(
@@ -135,14 +134,14 @@ def _read_arrays(path: Path) -> Arrays:
                     losses.append(f"array {name!r} (Python objects)")
     except ZIP_ERRORS as error:
         raise PdflowError(
-            f"{path} is not a sound NPZ file ({reason(error)}): fetch or save it again."
+            f"{path} is not a valid NPZ file ({reason(error)}): fetch or save it again."
         ) from error
     warn_of_losses("A cloud", losses)
     return arrays
 
 
 def _take_metadata(arrays: Arrays) -> dict[str, Any]:
-    """Remove the array of text, if there is one, and give the metadata in it."""
+    """Remove the text array, if there is one, and return the metadata in it."""
     text = arrays.get(TEXT)
     if text is None or text.ndim or text.dtype.kind != "S":
         return {}
@@ -151,7 +150,7 @@ def _take_metadata(arrays: Arrays) -> dict[str, Any]:
 
 
 def _find_points(path: Path, arrays: Arrays) -> str:
-    """The name of the array with the points."""
+    """The name of the array that holds the points."""
     candidates = [
         name
         for name, array in arrays.items()
@@ -174,7 +173,7 @@ def _is_per_point(array: NDArray[Any], count: int) -> bool:
 
 
 def _is_free(name: object, arrays: Arrays) -> bool:
-    """Whether an array can have this name."""
+    """Whether this name is valid for an array and free."""
     return (
         isinstance(name, str)
         and 0 < len(name) < 1000
@@ -185,7 +184,7 @@ def _is_free(name: object, arrays: Arrays) -> bool:
 
 
 def _is_plain(name: object, array: object, count: int, arrays: Arrays) -> bool:
-    """Whether an entry of metadata["arrays"] comes back from an array of its own."""
+    """Whether an entry of metadata["arrays"] reads back from an array of its own."""
     return (
         isinstance(array, np.ndarray)
         and not array.dtype.hasobject

@@ -1,8 +1,8 @@
-"""OFF: a text file of vertices, then of polygons over them.
+"""OFF: a text file with vertices, then polygons over them.
 
-Read are OFF and its variants with colours, normals or texture coordinates (COFF, NOFF, STOFF),
-of which only positions and polygons are kept; polygons become fans of triangles. Coordinates
-are written with as many digits as bring back the same float64.
+The reader also takes the variants with colours, normals or texture coordinates (COFF, NOFF,
+STOFF) and keeps positions and polygons only; polygons become fans of triangles. The writer gives
+coordinates enough digits to restore the same float64.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ KEYWORD = re.compile(rb"(?:ST)?C?N?OFF(\d*)", re.IGNORECASE)
 
 
 def read_mesh(path: Path) -> TriangleMesh:
-    """The triangles of an OFF file."""
+    """Read the triangles of an OFF file."""
     lines = numbered_words(path)
     n_vertices, n_faces = _read_counts(path, lines)
 
@@ -52,7 +52,7 @@ def read_mesh(path: Path) -> TriangleMesh:
 
 
 def write_mesh(path: Path, mesh: TriangleMesh) -> None:
-    """Write a mesh as plain OFF; the text holds every bit of the coordinates."""
+    """Write a mesh as plain OFF; the text keeps every bit of the coordinates."""
     with path.open("w", encoding="ascii", newline="\n") as file:
         file.write(f"OFF\n{len(mesh.vertices)} {len(mesh.faces)} 0\n")
         file.writelines(f"{x!r} {y!r} {z!r}\n" for x, y, z in mesh.vertices.tolist())
@@ -60,13 +60,13 @@ def write_mesh(path: Path, mesh: TriangleMesh) -> None:
 
 
 def _read_counts(path: Path, lines: Iterator[Line]) -> tuple[int, int]:
-    """Vertices and faces that the header promises; it is one line or two, or even `OFF8 6 0`."""
+    """Numbers of vertices and faces in the header: one line, two lines or even `OFF8 6 0`."""
     number, words = next(lines, (1, [b""]))
     keyword = KEYWORD.fullmatch(words[0])
     if keyword is None:
-        raise PdflowError(f"{path}: line {number} does not start with OFF: this is no OFF file.")
+        raise PdflowError(f"{path}: line {number} does not start with OFF: it is not an OFF file.")
     if words[1:2] == [b"BINARY"]:
-        raise PdflowError(f"{path} is binary OFF, which cannot be read: export it as text.")
+        raise PdflowError(f"{path} is binary OFF, which pdflow cannot read: export it as text.")
     counts = ([keyword[1]] if keyword[1] else []) + words[1:]
     if not counts:
         number, counts = next(lines, (number + 1, []))

@@ -1,4 +1,4 @@
-"""Polygons of mesh files as triangles, and the lines of text that they come from."""
+"""Polygons of mesh files as triangles, and the text lines that hold them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def fans(sizes: NDArray[np.integer], corners: NDArray[np.integer]) -> NDArray[np
 
 
 def numbered_words(path: Path) -> Iterator[Line]:
-    """Lines of a text file as words, without comments (`#`) and blank lines."""
+    """The words of each line of a text file, without comments (`#`) and blank lines."""
     for number, line in enumerate(path.read_bytes().splitlines(), 1):
         words = (line.partition(b"#")[0] if b"#" in line else line).split()
         if words:
@@ -41,7 +41,7 @@ def numbered_words(path: Path) -> Iterator[Line]:
 
 
 def parse_vertex(path: Path, number: int, words: Sequence[bytes]) -> tuple[float, float, float]:
-    """Three words as coordinates, or an error that names the line."""
+    """Three words as coordinates; an error names the line."""
     try:
         x, y, z = map(float, words)
     except ValueError:
@@ -50,7 +50,7 @@ def parse_vertex(path: Path, number: int, words: Sequence[bytes]) -> tuple[float
 
 
 class Polygons:
-    """Polygons of any number of corners, collected line by line, then cut into triangles."""
+    """Polygons of any size, collected line by line, then cut into triangles."""
 
     def __init__(self) -> None:
         self._corners: list[int] = []
@@ -61,33 +61,29 @@ class Polygons:
         return len(self._sizes)
 
     def add(self, corners: list[int], number: int) -> None:
-        """Append a polygon by its vertex rows, with the line of the file that it is from."""
+        """Append a polygon by its vertex rows, with its line in the file."""
         self._corners.extend(corners)
         self._sizes.append(len(corners))
         self._lines.append(number)
 
     def mesh(self, path: Path, vertices: list[tuple[float, float, float]]) -> TriangleMesh:
-        """Each polygon as the fan of triangles at its first corner.
-
-        Polygons of one or two corners have no area and give no triangle. A corner that is no
-        vertex is an error that names its line.
-        """
+        """The triangles of all polygons; an error names the line of a corner without a vertex."""
         sizes = np.array(self._sizes, dtype=np.int64)
         starts = np.cumsum(sizes) - sizes
         try:
             corners = np.array(self._corners, dtype=np.int64)
-        except OverflowError:  # as good as any number that is no row
+        except OverflowError:  # too large for int64, so not a vertex either
             corners = np.array([c if abs(c) < 2**63 else -1 for c in self._corners], np.int64)
         outside = np.flatnonzero((corners < 0) | (corners >= len(vertices)))
         if len(outside):
             line = self._lines[int(np.searchsorted(starts, outside[0], side="right")) - 1]
             raise PdflowError(
-                f"{path}: line {line} has a face whose corner is none of the {len(vertices)} "
-                "vertices: repair the file or export it again."
+                f"{path}: line {line} has a face with a corner that is none of the "
+                f"{len(vertices)} vertices: repair the file or export it again."
             )
         return TriangleMesh(vertices, fans(sizes, corners))
 
 
 def damaged(path: Path, number: int, what: str) -> PdflowError:
-    """The error for a line that is not what it must be."""
+    """The error for a line that is not `what`."""
     return PdflowError(f"{path}: line {number} is not {what}: repair the file or export it again.")

@@ -1,7 +1,7 @@
 """STL: a soup of triangles, binary or text.
 
-STL has no shared vertices, so equal corners are merged exactly: a closed mesh comes back
-closed. Written is binary STL, which holds float32; where its rounding can be seen, it is named.
+STL has no shared vertices. The reader merges corners that are exactly equal, so that a closed mesh
+stays closed. The writer makes binary STL, which holds float32, and warns if rounding shows.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ COORDINATE, IGNORED = b"#", b"-"
 TEXT_FACET = (
     b"facet normal - - - outer loop vertex # # # vertex # # # vertex # # # endloop endfacet"
 ).split()
-"""The words of one facet, with marks for coordinates and for the normal, which follows anyway."""
+"""The words of one facet, with marks for coordinates and for the normal, which is ignored."""
 
 
 def read_mesh(path: Path) -> TriangleMesh:
-    """The triangles of an STL file with equal corners merged."""
+    """Read the triangles of an STL file and merge equal corners."""
     data = path.read_bytes()
     start = HEADER_BYTES + 4
     n_facets = int.from_bytes(data[HEADER_BYTES:start], "little")
-    # Binary files may start with "solid" as well, so their exact size is asked first.
+    # Binary files may start with "solid" as well, so their exact size decides first.
     if len(data) >= start and len(data) == start + n_facets * FACET.itemsize:
         corners = np.frombuffer(data, FACET, offset=start)["corners"].astype(np.float64)
     elif data.lstrip()[:5].lower() == b"solid":
@@ -51,7 +51,7 @@ def write_mesh(path: Path, mesh: TriangleMesh) -> None:
     with np.errstate(over="ignore"):
         corners = mesh.triangles.astype(np.float32)
     if not np.isfinite(corners).all():
-        raise PdflowError("A coordinate does not fit the float32 of STL: write OFF, OBJ or PLY.")
+        raise PdflowError("A coordinate exceeds the float32 of STL: write OFF, OBJ or PLY.")
     a, b, c = corners.transpose(1, 0, 2).astype(np.float64)
     normals = np.cross(b - a, c - a)
     length = np.linalg.norm(normals, axis=1, keepdims=True)
@@ -66,7 +66,7 @@ def write_mesh(path: Path, mesh: TriangleMesh) -> None:
 
 
 def _read_text(path: Path, data: bytes) -> NDArray[np.float64]:
-    """(F, 3, 3) corners of text STL, of all its solids."""
+    """(F, 3, 3) corners of all solids in text STL."""
     text = data.lower()
     solids = []
     place = 0
@@ -91,7 +91,7 @@ def _read_text(path: Path, data: bytes) -> NDArray[np.float64]:
 
 
 def _parse_facets(words: list[bytes]) -> NDArray[np.float64]:
-    """(F, 3, 3) corners from the words of all facets; ValueError where they do not fit."""
+    """(F, 3, 3) corners from the words of all facets; ValueError if a word is wrong."""
     n_facets, rest = divmod(len(words), len(TEXT_FACET))
     if rest:
         raise ValueError
@@ -108,7 +108,7 @@ def _parse_facets(words: list[bytes]) -> NDArray[np.float64]:
 
 
 def _first_bad_line(body: bytes) -> int:
-    """How many lines of the facets come before the first word that does not fit."""
+    """The number of lines before the first wrong word."""
     place = 0
     lines = body.split(b"\n")
     for number, line in enumerate(lines):
@@ -130,13 +130,13 @@ def _line(text: bytes, place: int) -> int:
 
 
 def _merge(corners: NDArray[np.float64]) -> TriangleMesh:
-    """A mesh from (F, 3, 3) corners in which bitwise equal corners are one vertex.
+    """A mesh from (F, 3, 3) corners, with one vertex for all equal corners.
 
-    Vertices are numbered as they first appear.
+    Vertices are numbered in order of appearance.
     """
     rows = corners.reshape(-1, 3) + 0.0  # turns -0.0 into 0.0
     label = np.zeros(len(rows), np.int64)
-    for column in rows.T:  # labels of two columns fit one int64, so no slow sorting of rows
+    for column in rows.T:  # two columns fit one int64 label, which avoids sorting rows
         ranks = np.unique(column, return_inverse=True)[1]
         label = np.unique(label * (len(rows) + 1) + ranks, return_inverse=True)[1]
     _, first, inverse = np.unique(label, return_index=True, return_inverse=True)

@@ -1,4 +1,4 @@
-"""Header first, then chunks: the contract by which no file has to fit in memory."""
+"""Readers and writers: the header first, then chunks, so that no file must fit in memory."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from pdflow.cloud import PointCloud
 
 CHUNK = 1_000_000
-"""Points per chunk where the caller does not say."""
+"""Default number of points in a chunk."""
 
 
 @dataclass(frozen=True)
 class Field:
-    """An attribute before its values are read: dtype, and width 0 for (M,) or W for (M, W)."""
+    """The type of an attribute: its dtype, and width 0 for (M,) or W for (M, W)."""
 
     dtype: np.dtype[Any]
     width: int = 0
@@ -35,12 +35,12 @@ class Field:
 
 @dataclass(frozen=True)
 class Header:
-    """What a file says before its points are read.
+    """What is known of a file before its points are read.
 
-    count        points in the file; None where only reading to the end can tell (text)
+    count        points in the file; None if only the end of the file shows it (text)
     fields       attribute name -> Field
     metadata     as in PointCloud
-    point_dtype  dtype the coordinates are stored in (float32 or float64)
+    point_dtype  dtype of the stored coordinates (float32 or float64)
     """
 
     count: int | None
@@ -50,7 +50,7 @@ class Header:
 
     @staticmethod
     def of(cloud: PointCloud) -> Header:
-        """The header that a file with this cloud would have (float32 where that is exact)."""
+        """The header of a file with this cloud; float32 if that holds all coordinates exactly."""
         with np.errstate(over="ignore"):
             narrow = cloud.points.astype(np.float32).astype(np.float64)
         exact = np.array_equal(narrow, cloud.points, equal_nan=True)
@@ -81,7 +81,7 @@ class Reader:
         raise NotImplementedError
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
 
     def __enter__(self) -> Reader:
         return self
@@ -91,10 +91,10 @@ class Reader:
 
 
 class Writer:
-    """A file being written in chunks. `finish` completes it (counts, trailers)."""
+    """A file that is written in chunks. `finish` completes it (counts, trailers)."""
 
     def write(self, chunk: PointCloud) -> None:
-        """Append points; attributes must be those of the header."""
+        """Append points with exactly the attributes of the header."""
         raise NotImplementedError
 
     def finish(self) -> None:

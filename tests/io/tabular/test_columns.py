@@ -10,10 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from pdflow.errors import LossWarning, PdflowError
+from pdflow.errors import PdflowError
 from pdflow.io.comments import decode_comments, encode_comments
-from pdflow.io.exact import is_exact, storage_dtype
-from pdflow.io.losses import warn_of_losses
 from pdflow.io.stream import Field
 from pdflow.io.tabular.columns import (
     Dialect,
@@ -30,10 +28,7 @@ PLY = Dialect(frozenset(PLY_DTYPES))
 
 
 def fields_of(attributes: dict[str, np.ndarray]) -> dict[str, Field]:
-    return {
-        k: Field(np.asarray(v).dtype, v.shape[1] if v.ndim == 2 else 0)
-        for k, v in attributes.items()
-    }
+    return {name: Field.of(values) for name, values in attributes.items()}
 
 
 def there_and_back(
@@ -86,25 +81,6 @@ def test_every_dtype_and_width_comes_back(dtype: str, width: int, known: bool) -
         assert_equal(back, {name: values})
 
 
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        ([0, 200], "u1"),
-        ([-1, 100], "i1"),
-        ([-1, 200], "i2"),
-        ([0, 2**32 - 1], "u4"),
-        ([-1, 2**32], "f4"),
-        ([-1, 2**53 - 1], "f8"),
-        ([2**60 + 256, 3], "f8"),
-        ([2**53 + 1], None),
-        ([2**63 - 1], None),
-    ],
-)
-def test_narrowest_exact_dtype_of_int64(values: list[int], expected: str | None) -> None:
-    found = storage_dtype(np.dtype(np.int64), PLY_DTYPES, np.array(values, np.int64))
-    assert (found and found.str[1:]) == expected
-
-
 def test_uint64_beyond_range_is_a_loss_when_known_and_refused_when_streaming() -> None:
     attributes = {"id": np.array([1, 2**64 - 1], np.uint64)}
     layout = plan_writing(fields_of(attributes), PLY, attributes)
@@ -114,30 +90,6 @@ def test_uint64_beyond_range_is_a_loss_when_known_and_refused_when_streaming() -
     assert streaming.columns == {"id": np.dtype(np.float64)}
     with pytest.raises(PdflowError, match="attribute 'id' do not fit float64"):
         streaming.split(attributes)
-
-
-def test_losses_are_named_in_one_warning() -> None:
-    attributes = {
-        "label": np.array(["a", "b"]),
-        "wave": np.array([1j, 2]),
-        "time": np.array(["2020-01-01", "NaT"], "datetime64[s]"),
-        "none": np.zeros((2, 0)),
-        "kept": np.array([1, 2], np.int8),
-    }
-    layout = plan_writing(fields_of(attributes), PLY, attributes)
-    assert list(layout.columns) == ["kept"]
-    with pytest.warns(LossWarning) as caught:
-        warn_of_losses("PLY", layout.losses)
-    (message,) = [str(w.message) for w in caught]
-    assert message == (
-        "PLY cannot hold attribute 'label' (text), attribute 'wave' (complex128), "
-        "attribute 'time' (datetime64[s]), attribute 'none' (no values): left out."
-    )
-
-
-def test_no_losses_no_warning(recwarn: pytest.WarningsRecorder) -> None:
-    warn_of_losses("PLY", [])
-    assert not recwarn.list
 
 
 @pytest.mark.parametrize(
@@ -258,22 +210,12 @@ def test_float_rounds_to_the_remembered_float() -> None:
     assert layout.join({"a": np.array([0.1])})["a"][0] == np.float32(0.1)
 
 
-def test_is_exact_at_the_edges() -> None:
-    assert is_exact(np.array([], np.int64), np.dtype("u1"))
-    assert is_exact(np.array([np.nan, 0.5]), np.dtype("f2"))
-    for name in ("i1", "u1", "i4", "u4"):
-        limits = np.iinfo(name)
-        assert is_exact(np.array([limits.min, limits.max], np.float64), np.dtype(name))
-        assert not is_exact(np.array([limits.max + 1.0]), np.dtype(name))
-    assert not is_exact(np.array([np.nan]), np.dtype("i8"))
-    assert not is_exact(np.array([2.0**64]), np.dtype("u8"))
-    assert not is_exact(np.array([1e300]), np.dtype("f4"))
-
-
 names = st.one_of(
     st.sampled_from(["colors", "normals", "red", "nx", "x", "a", "a_0", "a_1", "A", "b c"]),
     st.text(max_size=4),
 )
+
+
 dtypes = st.sampled_from([np.dtype(t) for t in ("?", "i1", "u2", "i4", "i8", "u8", "f2", "f8")])
 
 
@@ -294,45 +236,3 @@ def test_any_set_of_attributes_comes_back(data: st.DataObject) -> None:
     held = {name: values for name, values in attributes.items() if name not in lost}
     back, _ = there_and_back(held)
     assert_equal(back, held)
-
-
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=8,
-)
-
-
-@settings(max_examples=150, deadline=None)
-@given(
-    st.dictionaries(st.text(min_size=1, max_size=5), json_values, max_size=3),
-    st.lists(st.text(), max_size=3),
-    st.sampled_from([None, 40, 200]),
-)
-def test_metadata_survives_comment_lines(
-    metadata: dict[str, Any], comments: list[str], width: int | None
-) -> None:
-    metadata = {**metadata, "comments": comments}
-    lines, losses = encode_comments(metadata, width)
-    lost = {key for key in metadata if f"metadata {key!r}" in losses}
-    assert len(lost) == len(losses)
-    assert all("\n" not in line and "\r" not in line for line in lines)
-    assert width is None or all(len(line.encode()) <= width for line in lines)
-    assert decode_comments(lines) == {k: v for k, v in metadata.items() if k not in lost}
-
-
-def test_metadata_of_arrays_and_bytes_survives_folding() -> None:
-    metadata = {"las": {"vlr": bytes(range(256)) * 20, "grid": np.arange(100.0).reshape(4, 25)}}
-    lines, losses = encode_comments(metadata, width=100)
-    assert losses == []
-    assert max(map(len, lines)) <= 100
-    back = decode_comments(lines)
-    assert back["las"]["vlr"] == metadata["las"]["vlr"]
-    np.testing.assert_array_equal(back["las"]["grid"], metadata["las"]["grid"])
-
-
-def test_metadata_without_a_line_is_named() -> None:
-    metadata = {"two words": 1, "object": {1, 2}, "array": np.array([None])}
-    lines, losses = encode_comments(metadata)
-    assert decode_comments(lines) == {"two words": 1}
-    assert losses == ["metadata 'object'", "metadata 'array'"]

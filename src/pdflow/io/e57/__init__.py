@@ -1,15 +1,15 @@
-"""E57: one or several scans with poses, as one cloud in the file's common frame.
+"""E57: one or several scans with poses, as one cloud in the common frame of the file.
 
-Attributes have the names of the point fields, except `colors` and `normals`; which scan a point
-comes from is in `scan` where there are several. `metadata["e57"]` has what the file says of
-itself and of each of its `scans` (name, guid, pose, sensor, times, limits), and its pictures.
+Attributes have the names of the point fields, except `colors` and `normals`; `scan` is the scan of
+each point if there are several. `metadata["e57"]` keeps the header of the file and of each of its
+`scans` (name, guid, pose, sensor, times, limits), and its pictures.
 
-Points that the scanner marked as invalid (`cartesianInvalidState`) have no place: their
-coordinates are NaN. Those of which it knew the direction have it in `direction`.
+Points that the scanner marked as invalid (`cartesianInvalidState`) have NaN coordinates. If it knew
+their direction, `direction` holds it.
 
-What follows from the points is not kept but made anew: bounds, the table of points per line
-(their numbers are in `rowIndex` and `columnIndex`), and spherical coordinates, which become
-cartesian ones. Files are read and written as a whole, and points are written scan by scan.
+The writer computes anew what follows from the points: bounds, the table of points per line (their
+numbers are in `rowIndex` and `columnIndex`), and cartesian coordinates for spherical ones. Files
+are read and written as a whole, and points are written scan by scan.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from pdflow.io.losses import warn_of_losses
 
 
 def read(path: Path) -> PointCloud:
-    """The scans of a file, one after the other, in the common frame."""
+    """Read all scans of a file, one after the other, in the common frame."""
     libe57 = libe57_module("Reading E57")
-    with explain_damage(path, "it is no E57 file, or damaged"):
+    with explain_damage(path, "it is damaged or not an E57 file"):
         file = libe57.ImageFile(str(path), "r")
         try:
             return CloudReader(file, libe57, path).read()
@@ -36,7 +36,7 @@ def read(path: Path) -> PointCloud:
 
 
 def write(path: Path, cloud: PointCloud) -> None:
-    """Write the scans of a cloud, or one scan if it came from no E57 file."""
+    """Write the scans of a cloud, or one scan if it did not come from E57."""
     libe57 = libe57_module("Writing E57")
     try:
         file = libe57.ImageFile(str(path), "w")

@@ -1,4 +1,4 @@
-"""Point fields of E57 and attributes of a cloud: which field holds what, and of which type."""
+"""Point fields of E57 and attributes of a cloud: which field holds which attribute."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Column:
         """The attribute (M,) or (M, W) from fields (M,)."""
         plain, _ = plain_type(self.kind.dtype) or (self.kind.dtype, 1)
         stacked = np.stack([values[f] for f in self.fields], axis=1)
-        # Of unsigned 64-bit integers E57 has only the bits.
+        # E57 stores only the bits of unsigned 64-bit integers.
         bits = stacked.view(plain) if plain == np.uint64 else stacked.astype(plain, copy=False)
         return from_plain(bits, self.kind)
 
@@ -66,19 +66,19 @@ class Column:
 
     @property
     def default(self) -> bool:
-        """Whether a reader finds this attribute if nobody tells it more."""
+        """Whether a reader finds this attribute without a note."""
         group = GROUPS.get(self.name, (self.name,))
         same = self.fields == group and self.kind.width == (3 if len(group) == 3 else 0)
         known = self.kind.dtype in _INTEGERS or self.kind.dtype in (np.float32, np.float64)
         return same and known and not self.name.startswith(f"{PREFIX}:")
 
     def note(self) -> dict[str, Any]:
-        """What a reader must be told about it."""
+        """The note that tells a reader about this attribute."""
         return {"name": self.name, **note_of(self.kind), "fields": list(self.fields)}
 
 
 def columns_to_read(types: Mapping[str, np.dtype[Any]], notes: list[Any]) -> list[Column]:
-    """The attributes in point fields of the given types, in the order of these."""
+    """The attributes in point fields of these types, in their order."""
     found = [c for c in (_noted(note, types) for note in notes) if c]
     used = {*POSITION, *SPHERICAL, SPHERICAL_STATE, *(f for c in found for f in c.fields)}
     free = {name: dtype for name, dtype in types.items() if name not in used}
@@ -94,7 +94,7 @@ def columns_to_read(types: Mapping[str, np.dtype[Any]], notes: list[Any]) -> lis
 def columns_to_write(
     attributes: Mapping[str, NDArray[Any]], extensions: Mapping[str, str]
 ) -> tuple[list[Column], list[str]]:
-    """A place for each attribute, and the names of those that have none."""
+    """Fields for each attribute, and the names of attributes without any."""
     columns, lost = [], []
     taken: set[str] = set()
     for name, values in attributes.items():
@@ -134,7 +134,7 @@ def read_fields(
 ) -> dict[str, NDArray[Any]]:
     """All values of some point fields, (M,) each.
 
-    They are read piece by piece: a damaged count makes nobody ask for memory.
+    They are read piece by piece, so that a damaged count allocates no memory.
     """
     parts: dict[str, list[NDArray[Any]]] = {name: [] for name in types}
     if points.childCount() and types:
@@ -153,7 +153,7 @@ def read_fields(
 def write_fields(
     points: Any, values: Mapping[str, NDArray[Any]], file: Any, libe57: ModuleType
 ) -> None:
-    """Write point fields (M,) of an empty compressed vector."""
+    """Write point fields (M,) into an empty compressed vector."""
     count = len(next(iter(values.values())))
     capacity = min(max(count, 1), CHUNK)
     arrays = {n: np.zeros(capacity, _buffer_type(v.dtype)) for n, v in values.items()}
@@ -164,7 +164,7 @@ def write_fields(
             for name, array in arrays.items():
                 array[:size] = values[name][start : start + size]
             writer.write(size)
-    finally:  # left open after a failure, it would crash the process when it is forgotten
+    finally:  # a writer left open would crash the process when it is freed
         writer.close()
 
 
@@ -178,7 +178,7 @@ def _buffers(
 
 
 def _buffer_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    # pye57 wants types without a byte order; of the wider integers it gets only `long long` right.
+    # pye57 needs types without byte order, and handles wide integers only as `long long`.
     wide = dtype.kind in "iu" and dtype.itemsize > 2
     return np.dtype(np.longlong if wide else dtype.char)
 
@@ -196,7 +196,7 @@ def _dtype(node: Any, libe57: ModuleType) -> np.dtype[Any] | None:
 
 
 def _noted(note: Any, types: Mapping[str, np.dtype[Any]]) -> Column | None:
-    """The column a note speaks of, or None if it is not there any more."""
+    """The column that a note describes, or None if it does not exist any more."""
     kind = noted_field(note)
     if kind is None:
         return None
@@ -211,14 +211,14 @@ def _noted(note: Any, types: Mapping[str, np.dtype[Any]]) -> Column | None:
 
 
 def _is_field(name: str, extensions: Mapping[str, str]) -> bool:
-    """Whether an attribute has the name of a field that E57 or a known extension defines."""
+    """Whether E57 or a known extension defines a field of this name."""
     prefix, _, local = name.partition(":")
     known = prefix in extensions and re.fullmatch(r"[A-Za-z_][\w.-]*", local, re.ASCII)
     return name in STANDARD or (bool(known) and prefix != PREFIX)
 
 
 def _own_field(name: str, index: int | None, taken: set[str]) -> str:
-    """A valid field name for an attribute that E57 does not know."""
+    """A valid field name for an attribute that E57 does not define."""
     base = re.sub(r"\W", "_", name, flags=re.ASCII)
     base = f"{PREFIX}:_{base}" if index is None else f"{PREFIX}:_{base}_{index}"
     field, number = base, 1

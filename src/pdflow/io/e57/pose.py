@@ -1,4 +1,4 @@
-"""The pose of a scan: from the scanner's frame to the common frame of the file."""
+"""The pose of a scan: from the frame of the scanner to the common frame of the file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Pose:
 
     @staticmethod
     def of(scan: dict[str, Any]) -> Pose:
-        """The pose in a scan's metadata; the identity where there is none.
+        """The pose in the metadata of a scan; the identity if there is none.
 
         >>> Pose.of({"pose": {"translation": {"x": 1.0, "y": 2.0, "z": 3.0}}}).translation
         array([1., 2., 3.])
@@ -27,7 +27,7 @@ class Pose:
         turn, shift = pose.get("rotation", {}), pose.get("translation", {})
         w, x, y, z = np.array([turn.get(k, k == "w") for k in "wxyz"], np.float64)
         size = w * w + x * x + y * y + z * z
-        # The rotation matrix of a quaternion of any length but zero.
+        # The rotation matrix of a quaternion of any non-zero length.
         doubled = np.array(
             [
                 [-y * y - z * z, x * y - w * z, x * z + w * y],
@@ -40,26 +40,26 @@ class Pose:
 
     @property
     def valid(self) -> bool:
-        """Whether it is made of numbers."""
+        """Whether all its numbers are finite."""
         return bool(np.isfinite(self.rotation).all() and np.isfinite(self.translation).all())
 
     @property
     def turns(self) -> bool:
-        """Whether it rotates at all; if not, coordinates are left alone to the last bit."""
+        """Whether it rotates at all; if not, coordinates stay the same to the bit."""
         return not np.array_equal(self.rotation, np.eye(3))
 
     def to_common(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Points (M, 3) of the scanner's frame in the common frame."""
+        """Points (M, 3) from the scanner frame to the common frame."""
         return self.turned(points) + self.translation
 
     def to_local(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Points (M, 3) of the common frame in the scanner's frame."""
+        """Points (M, 3) from the common frame to the scanner frame."""
         return self.turned_back(points - self.translation)
 
     def turned(self, vectors: NDArray[Any]) -> NDArray[Any]:
-        """Vectors (M, 3) of the scanner's frame in the common frame, of the same type."""
+        """Vectors (M, 3) from the scanner frame to the common frame, of the same dtype."""
         return (vectors @ self.rotation.T).astype(vectors.dtype) if self.turns else vectors
 
     def turned_back(self, vectors: NDArray[Any]) -> NDArray[Any]:
-        """Vectors (M, 3) of the common frame in the scanner's frame, of the same type."""
+        """Vectors (M, 3) from the common frame to the scanner frame, of the same dtype."""
         return (vectors @ self.rotation).astype(vectors.dtype) if self.turns else vectors

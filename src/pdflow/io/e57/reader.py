@@ -48,7 +48,7 @@ class CloudReader:
     def read(self) -> PointCloud:
         """The whole cloud."""
         if not self._root.isDefined("data3D") or not self._root["data3D"].childCount():
-            raise PdflowError(f"{self._path} holds no scans: nothing can be done with it.")
+            raise PdflowError(f"{self._path} holds no scans: choose another file.")
         nodes = list(self._root["data3D"])
         scans = [read_tree(node, self._libe57, frozenset(DERIVED)) for node in nodes]
         parts = [self._read_scan(i, node, scans[i]) for i, node in enumerate(nodes)]
@@ -56,12 +56,12 @@ class CloudReader:
         cloud.metadata = self._metadata(scans)
         if self._texts:
             names = ", ".join(sorted(self._texts))
-            told = f"{self._path}: the point fields {names} hold text: left out."
-            warnings.warn(told, LossWarning, stacklevel=2)
+            message = f"{self._path}: the point fields {names} hold text: left out."
+            warnings.warn(message, LossWarning, stacklevel=2)
         return cloud
 
     def _own(self, name: str) -> dict[str, Any]:
-        """What pdflow noted in the file, if it did."""
+        """The entries that pdflow wrote into the file, if any."""
         if PREFIX not in self._extensions or not self._root.isDefined(name):
             return {}
         return decode_comments(str(self._root[name].value()).split("\n"))
@@ -97,8 +97,8 @@ class CloudReader:
         local = np.stack([values[f] for f in place], axis=1)
         if len(local) != points.childCount():
             raise PdflowError(
-                f"{self._path}: scan {index} has {len(local)} points but promises "
-                f"{points.childCount()}: it is truncated, get it again."
+                f"{self._path}: scan {index} has {len(local)} points, but its header promises "
+                f"{points.childCount()}: it is truncated, fetch it again."
             )
         local = _cartesian(local) if place == SPHERICAL else local
         attributes = {c.name: c.get(values) for c in columns}
@@ -112,7 +112,7 @@ class CloudReader:
         pose: Pose,
     ) -> PointCloud:
         if not pose.valid:
-            raise PdflowError(f"{self._path}: the pose of scan {index} is no pose: it is damaged.")
+            raise PdflowError(f"{self._path}: the pose of scan {index} is invalid: it is damaged.")
         common = pose.to_common(local)
         normals = attributes.get("normals")
         if normals is not None and normals.dtype.kind == "f":
@@ -128,7 +128,7 @@ class CloudReader:
 
 
 def _joined(parts: list[PointCloud], scans: list[dict[str, Any]]) -> PointCloud:
-    """One cloud of several scans; where a scan lacks an attribute, that is noted and filled."""
+    """One cloud from several scans; attributes that a scan lacks are noted and filled in."""
     if len(parts) == 1:
         return parts[0]
     names = list(dict.fromkeys(name for part in parts for name in part.attributes))

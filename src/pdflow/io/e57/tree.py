@@ -1,7 +1,7 @@
 """The tree of an E57 file as plain Python: structures as dicts, vectors as lists.
 
-Floats, integers, texts and blobs become float, int, str and bytes, so that a tree can be kept in
-a cloud's metadata and written again.
+Floats, integers, texts and blobs become float, int, str and bytes, so that the metadata of a cloud
+can keep a tree and the writer can restore it.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ _NOT_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def libe57_module(purpose: str) -> ModuleType:
-    """The E57 library, or a sentence that names the extra that brings it."""
+    """The E57 library, or an error that names the extra to install."""
     require("pye57", extra="e57", purpose=purpose)
     return require("pye57.libe57", extra="e57", purpose=purpose)
 
 
 def is_xml(text: str) -> bool:
-    """Whether XML gives a text back as it was."""
+    """Whether XML preserves this text."""
     return _NOT_XML.search(text) is None
 
 
 def child_names(node: Any) -> list[str]:
-    """The names in a structure."""
+    """The names of the children of a structure."""
     return [node.get(i).elementName() for i in range(node.childCount())]
 
 
 def read_tree(node: Any, libe57: ModuleType, skip: frozenset[str] = frozenset()) -> Any:
-    """A node and all below it, without the children called as in `skip`.
+    """A node and everything below it, without the children named in `skip`.
 
-    Compressed vectors (points, and tables of point numbers) are None.
+    Compressed vectors (points and tables of point numbers) are None.
     """
     if isinstance(node, libe57.StructureNode):
         names = [n for n in child_names(node) if n not in skip]
@@ -57,17 +57,17 @@ def read_tree(node: Any, libe57: ModuleType, skip: frozenset[str] = frozenset())
 
 
 class TreeWriter:
-    """Turns plain Python into nodes of an open file; `lost` names what has no node."""
+    """Turns plain Python into nodes of an open file; `lost` names what cannot be a node."""
 
     def __init__(self, file: Any, libe57: ModuleType) -> None:
         self._file, self._libe57 = file, libe57
         self.lost: list[str] = []
 
     def put(self, attach: Callable[[Any], None], value: Any, place: str) -> None:
-        """Make a node of a value and attach it; `place` is where it is, in words for the user."""
+        """Make a node of a value and attach it; `place` names it for the user."""
         try:
             self._put(attach, value, place)
-        except (self._libe57.E57Exception, TypeError):  # a name that no element can have
+        except (self._libe57.E57Exception, TypeError):  # not a valid element name
             self.lost.append(f"metadata {place!r}")
 
     def _put(self, attach: Callable[[Any], None], value: Any, place: str) -> None:
@@ -83,7 +83,7 @@ class TreeWriter:
                 self.put(vector.append, below, f"{place}[{index}]")
         elif (leaf := self._leaf(value)) is not None:
             attach(leaf)
-            if isinstance(value, bytes) and value:  # a blob must be part of the file to be filled
+            if isinstance(value, bytes) and value:  # a blob can be filled only once it is attached
                 leaf.write(np.frombuffer(value, np.uint8).copy(), 0, len(value))
         else:
             self.lost.append(f"metadata {place!r}")

@@ -1,4 +1,4 @@
-"""Write a cloud as the scans of an E57 file: each in its own frame, under its own header."""
+"""Write a cloud as the scans of an E57 file, each with its own frame and header."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from pdflow.io.e57.pose import Pose
 from pdflow.io.e57.tree import TreeWriter, is_xml
 
 DERIVED = ("cartesianBounds", "sphericalBounds", "indexBounds", "pointGroupingSchemes", "points")
-"""What a file says of a scan that follows from its points."""
+"""Header entries of a scan that follow from its points."""
 
 METADATA, ATTRIBUTES = f"{PREFIX}:metadata", f"{PREFIX}:attributes"
 ABSENT = f"{PREFIX}:absent"
-"""In a scan's metadata: attributes that other scans have and it has not."""
+"""In the metadata of a scan: attributes that other scans have and it lacks."""
 
 SCAN, DIRECTION = "scan", "direction"
 _INDEX_BOUNDS = {"row": "rowIndex", "column": "columnIndex", "return": "returnIndex"}
@@ -51,7 +51,7 @@ class CloudWriter:
         self._lost: list[str] = []
 
     def write(self) -> list[str]:
-        """Write everything; returns what could not be."""
+        """Write everything and return what could not be written."""
         scans, rows = self._scans()
         direction = self._attributes.pop(DIRECTION) if self._has_directions() else None
         extensions: dict[str, str] = dict(self._kept.pop("extensions", {}))
@@ -79,15 +79,15 @@ class CloudWriter:
                 del self._attributes[SCAN]
                 scans += [{} for _ in range(count - len(scans))]
                 if (np.diff(index.astype(np.int64)) < 0).any():
-                    self._lost.append("points in this order (they are now scan by scan)")
+                    self._lost.append("points in this order (they are now sorted by scan)")
                 return scans, [np.flatnonzero(index == i) for i in range(count)]
         if len(scans) > 1:
-            self._lost.append("metadata 'e57.scans' (no attribute 'scan' tells them apart)")
+            self._lost.append("metadata 'e57.scans' (the cloud has no attribute 'scan')")
             scans = []
         return scans or [{}], [np.arange(len(self._cloud))]
 
     def _has_directions(self) -> bool:
-        """Whether `direction` is what a reader made of points with only a direction."""
+        """Whether `direction` comes from a reader that met points with only a direction."""
         direction, state = self._attributes.get(DIRECTION), self._attributes.get(STATE)
         if direction is None or state is None or state.ndim != 1:
             return False
@@ -164,7 +164,7 @@ class CloudWriter:
 
 
 def _checked(kept: Any) -> dict[str, Any]:
-    """A copy of `metadata["e57"]`, if it is what an E57 file says of itself."""
+    """A copy of `metadata["e57"]` if it is valid."""
     try:
         copy = dict(kept)
         extensions, scans = dict(copy.get("extensions", {})), list(copy.get("scans", []))
@@ -174,27 +174,27 @@ def _checked(kept: Any) -> dict[str, Any]:
         sound = False
     if not sound:
         raise PdflowError(
-            "The cloud's metadata['e57'] is not what an E57 file says of itself: remove it to "
-            "have a new header written."
+            "The cloud's metadata['e57'] is not a valid E57 header: remove it, and pdflow writes "
+            "a new one."
         )
     return copy
 
 
 def _tells_scans(index: NDArray[Any]) -> bool:
-    """Whether an attribute `scan` is one that a reader made."""
+    """Whether an attribute `scan` can be scan numbers from a reader."""
     whole = index.dtype == np.int32 and index.ndim == 1
     return whole and index.min() >= 0 and index.max() < _MOST_SCANS
 
 
 def _new_guid(points: NDArray[np.float64], kind: str) -> str:
-    """A guid that only the same points have, so that the same cloud makes the same file."""
+    """A guid that depends on the points only, so that equal clouds give equal files."""
     content = np.ascontiguousarray(points).data
     digest = hashlib.blake2b(content, digest_size=16, person=kind.encode()).digest()
     return f"{{{uuid.UUID(bytes=digest, version=4)}}}"
 
 
 def _limits(columns: list[Column], fields: dict[str, NDArray[Any]]) -> dict[str, Any]:
-    """The limits of intensity and colours that E57 asks for in a new scan."""
+    """The limits of intensity and colours that E57 requires in a new scan."""
     names = {c.name for c in columns}
     limits: dict[str, Any] = {}
     for name, title, parts in (

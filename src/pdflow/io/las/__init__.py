@@ -1,12 +1,12 @@
-"""LAS, LAZ and COPC: read in chunks, written in chunks, and the same file again if unchanged.
+"""LAS, LAZ and COPC, read and written in chunks; an unchanged cloud gives the same file again.
 
-Attributes are the dimensions of the point format under their own names and types, red, green
-and blue together as `colors`, and the extra bytes with their raw values. `metadata["las"]` has
-all that is needed to write the same file again: version, point format, scales, offsets, VLRs,
-EVLRs (so also scale, offset and text of extra bytes) and the rest of the header.
+Attributes are the dimensions of the point format with their own names and types, `colors` for red,
+green and blue, and the raw values of the extra bytes. `metadata["las"]` keeps everything that the
+writer needs for the same file: version, point format, scales, offsets, VLRs, EVLRs (and with them
+scale, offset and text of extra bytes) and the rest of the header.
 
-A file named `.laz` is written compressed, any other plain. A COPC file is read as the LAZ file
-that it also is. Waveform packets inside the file are kept; a `.wdp` file beside it is not moved.
+The suffix `.laz` means compression, any other means plain LAS. A COPC file is read as the LAZ file
+that it also is. Waveform packets inside the file are kept; a `.wdp` file beside it is not copied.
 """
 
 from __future__ import annotations
@@ -24,5 +24,5 @@ def open_reader(path: Path) -> Reader:
 
 
 def open_writer(path: Path, header: Header) -> Writer:
-    """Write a LAS file, or a LAZ file if the path says so."""
+    """Write a LAS file, or a LAZ file if the suffix is `.laz`."""
     return LasWriter(path, header)

@@ -1,7 +1,7 @@
-"""Refuse a LAS file whose header and points do not agree, before anything is read.
+"""Refuse a LAS file whose header and points disagree, before any point is read.
 
-lazrs trusts what a file says of its compressed chunks: a damaged count could make it ask for more
-memory than there is, and a count that is too small would just lose points.
+lazrs trusts the sizes of compressed chunks in the file: a damaged count could make it ask for more
+memory than there is, and a count that is too small would silently lose points.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from pdflow.io.las.header import LasHeader
 from pdflow.io.las.layout import record_dtype
 
 _SLACK = 8
-"""Bytes that an encoder may leave behind its last point."""
+"""Bytes that an encoder may leave after its last point."""
 
 _LAYERS = {6: 9, 7: 10, 8: 11, 9: 10, 10: 12}
-"""Point format -> layers of a compressed chunk; each extra byte has one more."""
+"""Point format -> layers of a compressed chunk; each extra byte adds one."""
 
 
 def check_points(file: BinaryIO, header: LasHeader, path: Path) -> None:
-    """Compare the number of points in the header with the points in the file."""
+    """Compare the number of points in the header with those in the file."""
     size = os.fstat(file.fileno()).st_size
     if not header.compressed:
         _check_plain(header, size, path)
@@ -41,11 +41,11 @@ def _check_plain(header: LasHeader, size: int, path: Path) -> None:
     starts = (header.evlr_start if header.evlrs else 0, header.waveform_start, size)
     room = min(s for s in starts if s >= header.point_offset) - header.point_offset
     left = room - header.count * header.record_length
-    # Some software leaves a few bytes behind the points, but not by chance whole points.
+    # Some software leaves a few bytes after the points, but never exactly whole points.
     if left < 0 or (left > 0 and left % header.record_length == 0):
         raise PdflowError(
-            f"{path}: the header promises {header.count} points but there is room for "
-            f"{room // header.record_length}: it is truncated or damaged, get it again."
+            f"{path}: the header promises {header.count} points, but there is room for "
+            f"{room // header.record_length}: it is truncated or damaged, fetch it again."
         )
 
 
@@ -55,7 +55,7 @@ def _check_compressed(file: BinaryIO, header: LasHeader, size: int, path: Path) 
     recipe = lazrs.LazVlr(laszip_vlr(header, path))
     if recipe.item_size() != header.record_length or recipe.chunk_size() == 0:
         raise PdflowError(
-            f"{path}: the sizes of its points and of its compressed points differ: it is damaged."
+            f"{path}: its header and its compressor disagree on the size of a point: it is damaged."
         )
     table = _find_table(file, header, size, path)
     file.seek(header.point_offset)
@@ -73,16 +73,16 @@ def _check_compressed(file: BinaryIO, header: LasHeader, size: int, path: Path) 
             right = _last_chunk_ends(file, header, path, first, start, table)
     if not right:
         raise PdflowError(
-            f"{path}: the header promises {header.count} points but that is not how many are "
-            "in its compressed chunks: it is damaged, get it again."
+            f"{path}: the header promises {header.count} points, but the compressed chunks hold "
+            "another number: it is damaged, fetch it again."
         )
 
 
 def _find_table(file: BinaryIO, header: LasHeader, size: int, path: Path) -> int:
-    """The place of the table of chunks, whose length is believable."""
+    """The first byte of the table of chunks, if its length is plausible."""
     file.seek(header.point_offset)
     (table,) = struct.unpack("<q", file.read(8))
-    if table == -1:  # written to a stream that could not seek: then its place is the last thing
+    if table == -1:  # written to a stream without seeking: then the position comes last
         file.seek(size - 8)
         (table,) = struct.unpack("<q", file.read(8))
     if not header.point_offset + 8 <= table <= size - 8:
@@ -98,7 +98,7 @@ def _find_table(file: BinaryIO, header: LasHeader, size: int, path: Path) -> int
 def _check_layers(
     file: BinaryIO, header: LasHeader, chunk_bytes: NDArray[np.float64], path: Path
 ) -> None:
-    """Compare the sizes that a chunk gives its layers with its own: lazrs asks for their memory."""
+    """Compare the sizes of layers with their chunk, because lazrs allocates memory for them."""
     if header.point_format not in _LAYERS:
         return
     standard = record_dtype(header.point_format, []).itemsize
@@ -111,7 +111,7 @@ def _check_layers(
         if len(sizes) < layers or head + int(sizes.sum(dtype=np.int64)) > length:
             raise PdflowError(
                 f"{path}: the layers of its compressed chunk {number} are larger than the chunk: "
-                "it is damaged, get it again."
+                "it is damaged, fetch it again."
             )
         start += length
 
@@ -119,9 +119,9 @@ def _check_layers(
 def _last_chunk_ends(
     file: BinaryIO, header: LasHeader, path: Path, first: int, start: int, table: int
 ) -> bool:
-    """Whether the last chunk, from point `first` at byte `start`, has as many points as needed."""
+    """Whether the last chunk, from point `first` at byte `start`, holds all remaining points."""
     count = header.count - first
-    if header.point_format >= 6:  # layered chunks say so, after their first point
+    if header.point_format >= 6:  # layered chunks store it after their first point
         file.seek(start + header.record_length)
         return struct.unpack("<I", file.read(4)) == (count,)
     file.seek(table)
@@ -136,6 +136,6 @@ def _last_chunk_ends(
 
 def _false_table(path: Any) -> PdflowError:
     return PdflowError(
-        f"{path}: the table of its compressed points is missing or false: it is truncated or "
-        "damaged, get it again."
+        f"{path}: the table of its compressed points is missing or wrong: it is truncated or "
+        "damaged, fetch it again."
     )

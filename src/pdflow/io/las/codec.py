@@ -15,19 +15,19 @@ from pdflow.io.las.layout import standard_dimensions
 from pdflow.lazy import require
 
 ReadPoints = Callable[[int], NDArray[Any]]
-"""From a number of points to that many records, the next ones in the file."""
+"""Number of points -> the next records of the file."""
 
 LARGE_CHUNK = 1_000_000
-"""Compressed chunks of more points than this are never held as a whole."""
+"""Larger compressed chunks (in points) are never held in memory as a whole."""
 
 
 def lazrs_module(purpose: str) -> ModuleType:
-    """The LAZ codec, or a sentence that names the extra that brings it."""
+    """The LAZ codec, or an error that names the extra to install."""
     return require("lazrs", extra="las", purpose=purpose)
 
 
 def open_points(file: BinaryIO, header: LasHeader, dtype: np.dtype[Any], path: Any) -> ReadPoints:
-    """A function that reads the points of an open file, the first ones first."""
+    """A function that reads the points of an open file in order."""
     if header.count == 0:
         return lambda count: np.zeros(0, dtype)
     file.seek(header.point_offset)
@@ -37,22 +37,22 @@ def open_points(file: BinaryIO, header: LasHeader, dtype: np.dtype[Any], path: A
     def read(count: int) -> NDArray[Any]:
         records = np.zeros(count, dtype)
         if file.readinto(records.view(np.uint8)) < records.nbytes:  # type: ignore[attr-defined]
-            raise PdflowError(f"{path} ends inside its points: it was cut while being read.")
+            raise PdflowError(f"{path} ends inside its points: it was truncated while being read.")
         return records
 
     return read
 
 
 def laszip_vlr(header: LasHeader, path: Any) -> bytes:
-    """How the points of a file are compressed, in the words of the file."""
+    """The record that describes how the points of a file are compressed."""
     vlr = header.find_vlr(LASZIP_VLR)
     if vlr is None:
-        raise PdflowError(f"{path}: its points are compressed but it does not say how: damaged.")
+        raise PdflowError(f"{path}: the record of its compression is missing: it is damaged.")
     return vlr.data
 
 
 def new_decoder(file: BinaryIO, header: LasHeader, path: Any, parallel: bool) -> Any:
-    """A decoder that stands before the first point."""
+    """A decoder at the first point."""
     lazrs = lazrs_module("Reading LAZ")
     file.seek(header.point_offset)
     decoder = lazrs.ParLasZipDecompressor if parallel else lazrs.LasZipDecompressor
@@ -65,7 +65,7 @@ def new_decoder(file: BinaryIO, header: LasHeader, path: Any, parallel: bool) ->
 def _open_compressed(
     file: BinaryIO, header: LasHeader, dtype: np.dtype[Any], path: Any
 ) -> ReadPoints:
-    # The parallel decoder holds whole chunks, so it is for files with chunks of a sane size.
+    # The parallel decoder holds whole chunks in memory, so it is for chunks of moderate size.
     recipe = lazrs_module("Reading LAZ").LazVlr(laszip_vlr(header, path))
     small = recipe.uses_variable_size_chunks() or recipe.chunk_size() <= LARGE_CHUNK
     decoder = new_decoder(file, header, path, parallel=small)
@@ -76,8 +76,8 @@ def _open_compressed(
         decoder.decompress_many(records.view(np.uint8))
         if channels.mixed(records):
             raise PdflowError(
-                f"{path}: waveforms of several scanner channels cannot be decompressed: make it "
-                "a .las file with the software that it comes from."
+                f"{path}: the LAZ codec cannot read waveforms of several scanner channels: convert "
+                "it to .las with the software that made it."
             )
         return records
 
@@ -85,11 +85,11 @@ def _open_compressed(
 
 
 def _longest_run(header: LasHeader, recipe: Any) -> int:
-    """How many bytes 0xff can follow each other in sound compressed points, with a margin.
+    """The longest run of bytes 0xff in valid compressed points, with a margin.
 
-    A coder writes them while each symbol is the last of its alphabet. Where all dimensions share
-    one coder (formats below 6) that never lasts. Where each byte has its own, a counter that
-    runs down does it: some 350 bytes until the coder has learnt, then one for 700 points.
+    A coder writes 0xff while each symbol is the last of its alphabet. If all dimensions share one
+    coder (formats below 6), such a run is short. If each byte has its own coder, a counter that
+    runs down causes one: some 350 bytes until the coder has adapted, then one per 700 points.
     """
     if header.point_format < 6:
         return 128 + header.record_length
@@ -98,9 +98,9 @@ def _longest_run(header: LasHeader, recipe: Any) -> int:
 
 
 class _Guarded:
-    """A file for lazrs that refuses impossible runs of 0xff.
+    """A file for lazrs that refuses impossibly long runs of 0xff.
 
-    Erased storage has them, and lazrs crashes the whole process on them.
+    Erased storage contains them, and they make lazrs crash the whole process.
     """
 
     def __init__(self, file: BinaryIO, longest: int) -> None:
@@ -109,16 +109,18 @@ class _Guarded:
         self.write = file.write
 
     def readinto(self, buffer: Any) -> int:
-        """Fill the buffer, and look at what it got."""
+        """Fill the buffer and check the bytes."""
         count: int = self._file.readinto(buffer)  # type: ignore[attr-defined]
         if self._run in bytes(buffer):
-            raise ValueError("a stretch of it is erased")
+            raise ValueError("a part of it is erased")
         return count
 
 
 class _ScannerChannels:
-    """Watches for what lazrs gets wrong in both directions: waveforms in layered compression
-    (formats 9 and 10) when the scanner channel changes from point to point."""
+    """Detects records that lazrs neither compresses nor decompresses correctly.
+
+    These are waveforms in layered compression (formats 9 and 10) whose scanner channel changes.
+    """
 
     def __init__(self, point_format: int) -> None:
         self._dimensions = standard_dimensions(point_format)
@@ -137,7 +139,7 @@ class _ScannerChannels:
 
 
 def add_laszip_vlr(header: LasHeader, extra_bytes: int) -> Any:
-    """Make a header say that its points are compressed; returned is the recipe for `PointSink`."""
+    """Mark the points of a header as compressed and return the recipe for `PointSink`."""
     lazrs = lazrs_module("Writing LAZ")
     recipe = lazrs.LazVlr.new_for_compression(header.point_format, extra_bytes)
     header.vlrs.append(Vlr(*LASZIP_VLR, "lazrs", bytes(recipe.record_data())))
@@ -146,9 +148,9 @@ def add_laszip_vlr(header: LasHeader, extra_bytes: int) -> Any:
 
 
 class PointSink:
-    """Where point records go: straight into the file, or through the compressor.
+    """Writes point records to the file, directly or through the compressor.
 
-    file    open, with its position where the points begin
+    file    open at the first byte of the points
     recipe  from `add_laszip_vlr`, or None for plain LAS
     """
 
@@ -166,18 +168,18 @@ class PointSink:
             self._file.write(data.data)
         elif self._channels.mixed(records):
             raise PdflowError(
-                "Waveforms of several scanner channels cannot be compressed: write a .las file."
+                "LAZ cannot hold waveforms of several scanner channels: write a .las file."
             )
         else:
             self._compress(self._compressor.compress_many, data)
 
     def finish(self) -> None:
-        """Write what is still in the compressor."""
+        """Flush the compressor."""
         if self._compressor is not None:
             self._compress(self._compressor.done)
 
     def _compress(self, step: Callable[..., None], *data: NDArray[np.uint8]) -> None:
         try:
             step(*data)
-        except RuntimeError as error:  # lazrs hides a full disk in an error of its own
+        except RuntimeError as error:  # lazrs wraps a full disk in its own error
             raise OSError(str(error)) from error

@@ -1,7 +1,6 @@
 """The coordinate reference system of a LAS file, read from its records without a CRS library.
 
-The records themselves are kept byte for byte; what is read here is for people and for other
-formats.
+The records themselves are kept byte for byte; this text is for people and for other formats.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _UNDEFINED, _USER_DEFINED = 0, 32767
 
 
 def read_crs(records: Iterable[Vlr]) -> str | None:
-    """WKT, or else `EPSG:` with the codes of the GeoTIFF keys, or None."""
+    """WKT, or else `EPSG:` and the codes of the GeoTIFF keys, or None."""
     by_key = {r.key: r.data for r in records}
     wkt = by_key.get(WKT_VLR, b"").rstrip(b"\0").decode("utf-8", "replace")
     return wkt if wkt.strip() else _epsg(by_key.get(GEOTIFF_KEYS, b""))
@@ -47,7 +46,7 @@ def wkt_vlr(crs: str) -> Vlr:
 
 
 def _epsg(keys: bytes) -> str | None:
-    """Code of the projected or geographic system, with that of the heights if there is one."""
+    """The code of the projected or geographic system, and of the heights if there is one."""
     words = struct.unpack(f"<{len(keys) // 2}H", keys[: len(keys) // 2 * 2])
     entries = zip(words[4::4], words[5::4], words[7::4], strict=False)
     codes = {

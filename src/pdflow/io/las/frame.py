@@ -13,7 +13,7 @@ _FINEST_NEEDED = 1e-4
 _RELATIVE = 1e-9
 _HEADROOM = 10.0
 LARGEST_COORDINATE = 1e300
-"""Beyond it, sums of coordinates are no numbers any more."""
+"""Beyond this, sums of coordinates overflow."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Frame:
     offsets: NDArray[np.float64]
 
     def to_integers(self, values: NDArray[np.float64], axis: int) -> NDArray[np.int32]:
-        """(M,) integers of coordinates (M,) along one axis, which fit."""
+        """(M,) integers of coordinates (M,) along one axis; all must fit."""
         scaled = (values - self.offsets[axis]) / self.scales[axis]
         return np.asarray(np.rint(scaled, out=scaled), np.int32)
 
@@ -33,13 +33,13 @@ class Frame:
         return np.asarray(integers * self.scales[axis] + self.offsets[axis])
 
     def fits(self, box: NDArray[np.float64]) -> bool:
-        """Whether all coordinates in a box (2, 3) have an integer."""
+        """Whether every coordinate in a box (2, 3) has an integer."""
         return bool((np.abs((box - self.offsets) / self.scales) <= _LARGEST).all())
 
     def fitted(self, box: NDArray[np.float64]) -> Frame:
-        """The frame itself where a box (2, 3) fits; else with other offsets, then other scales.
+        """The frame itself if a box (2, 3) fits, or else new offsets and, if needed, new scales.
 
-        The offsets go first: far from them the scales would have to be coarse.
+        Offsets change first, because coordinates far from them would need coarse scales.
 
         >>> frame = Frame(np.full(3, 1e-3), np.zeros(3)).fitted(np.array([[5e6] * 3, [5.1e6] * 3]))
         >>> frame.scales.tolist(), frame.offsets.tolist()
@@ -52,16 +52,16 @@ class Frame:
         return Frame(self.scales, np.where(outside, middle, self.offsets)).widened(box)
 
     def widened(self, box: NDArray[np.float64]) -> Frame:
-        """The frame with the scale of each axis raised by powers of ten until the box fits."""
+        """The frame with each scale multiplied by powers of ten until the box fits."""
         reach = np.abs(box - self.offsets).max(0) / _LARGEST / np.abs(self.scales)
         steps = np.ceil(np.log10(np.maximum(reach, 1.0)))
         return Frame(self.scales * 10.0**steps, self.offsets)
 
 
 def choose_frame(box: NDArray[np.float64], growing: bool) -> Frame:
-    """A frame for points in a box (2, 3) that keeps 0.1 mm or 1e-9 of the box, the finer.
+    """A frame for points in a box (2, 3) that keeps 0.1 mm or 1e-9 of the box, whichever is finer.
 
-    growing  whether more points will follow, so that the box is only a guess
+    growing  whether more points will follow, which may enlarge the box
 
     >>> frame = choose_frame(np.array([[5e6, 0, 0], [5e6 + 100, 50, 10]]), growing=False)
     >>> frame.scales.tolist(), frame.offsets.tolist()
@@ -83,5 +83,5 @@ def choose_frame(box: NDArray[np.float64], growing: bool) -> Frame:
 
 
 def bounding_box(points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(2, 3): smallest and largest coordinate; column by column, which numpy does faster."""
+    """(2, 3): smallest and largest coordinates, column by column because numpy is faster so."""
     return np.array([[c.min() for c in points.T], [c.max() for c in points.T]])

@@ -1,7 +1,7 @@
 """The header of a LAS file and its variable length records, byte for byte (LAS 1.0 to 1.5).
 
-Everything that is not derived from the points is kept as the file has it, the unused bytes
-between header, records and points included, so that a file can be written as it was read.
+Everything that does not follow from the points is kept, even unused bytes between header, records
+and points, so that the writer can restore the same file.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ WAVEFORM_INSIDE_BIT = 1 << 1
 LASZIP_VLR = ("laszip encoded", 22204)
 EXTRA_BYTES_VLR = ("LASF_Spec", 4)
 WAVEFORM_EVLR = ("LASF_Spec", 65535)
-# The octree of a COPC file is byte offsets into that very file: it is an index, not content,
-# and it is false for every other file. So it is left behind when the file is read.
+# The octree of a COPC file consists of byte offsets into this one file. It is an index and wrong in
+# any other file, so the reader skips it.
 COPC_RECORDS = (("copc", 1), ("copc", 1000))
 
 _BASE = struct.Struct("<4sHH16sBB32s32sHHHIIBHI5I3d3d6d")  # 227 bytes, LAS 1.0 to 1.2
@@ -42,7 +42,7 @@ _FORMAT_BITS = 0x3F
 
 @dataclass
 class Vlr:
-    """A variable length record; ids and descriptions are bytes where they are not ASCII."""
+    """A variable length record; ids and descriptions that are not ASCII are bytes."""
 
     user_id: str | bytes
     record_id: int
@@ -52,13 +52,13 @@ class Vlr:
 
     @property
     def key(self) -> tuple[str | bytes, int]:
-        """What the record is: who defined it, and which of theirs it is."""
+        """The user and the record number, which identify the kind of record."""
         return self.user_id, self.record_id
 
 
 @dataclass
 class LasHeader:
-    """What a LAS file says before and after its points. Box and counts belong to the points."""
+    """Everything in a LAS file except its points; bounds and counts follow from these."""
 
     minor: int = 4
     point_format: int = 0
@@ -86,11 +86,11 @@ class LasHeader:
     waveform_start: int = 0
 
     def find_vlr(self, key: tuple[str, int]) -> Vlr | None:
-        """The first VLR of that kind."""
+        """The first VLR of this kind, or None."""
         return next((v for v in self.vlrs if v.key == key), None)
 
     def as_metadata(self) -> dict[str, Any]:
-        """The part that a writer needs to make the same file again, as plain types."""
+        """What a writer needs to restore the same file, as plain types."""
         kept: dict[str, Any] = {
             "version": f"1.{self.minor}",
             "point_format": self.point_format,
@@ -106,7 +106,7 @@ class LasHeader:
 
     @staticmethod
     def from_metadata(kept: dict[str, Any]) -> LasHeader:
-        """The header that `as_metadata` described; what is missing gets its default."""
+        """The header from `as_metadata`; missing entries get their defaults."""
         header = LasHeader(**{name: kept[name] for name in _PLAIN if name in kept})
         header.minor = int(str(kept.get("version", "1.4")).partition(".")[2])
         header.point_format = int(kept.get("point_format", 0))
@@ -131,13 +131,13 @@ _PLAIN = (
 
 
 def read_header(file: BinaryIO, path: Path) -> LasHeader:
-    """Header, VLRs and EVLRs of an open LAS or LAZ file; `path` is for the error message."""
+    """Header, VLRs and EVLRs of an open LAS or LAZ file; errors name `path`."""
     size = os.fstat(file.fileno()).st_size
     raw = file.read(_BASE.size)
     if raw[:4] != b"LASF":
         raise PdflowError(f"{path} is not a LAS or LAZ file: it does not begin with 'LASF'.")
     if len(raw) < _BASE.size:
-        raise PdflowError(f"{path} ends inside its header: it is truncated, get it again.")
+        raise PdflowError(f"{path} ends inside its header: it is truncated, fetch it again.")
     (_, source, encoding, guid, major, minor, system, software, day, year, header_size) = (
         _BASE.unpack(raw)[:11]
     )
@@ -145,11 +145,11 @@ def read_header(file: BinaryIO, path: Path) -> LasHeader:
     by_return, frame = rest[:5], np.array(rest[5:], np.float64)
     known = _BASE.size + (_WAVEFORM.size if minor >= 3 else 0) + (_LARGE.size if minor >= 4 else 0)
     if major != 1 or minor > 5:
-        raise PdflowError(f"{path} is LAS {major}.{minor}: only 1.0 to 1.5 can be read.")
+        raise PdflowError(f"{path} is LAS {major}.{minor}: pdflow reads 1.0 to 1.5 only.")
     if not known <= header_size <= point_offset <= size:
         raise PdflowError(
-            f"{path}: the header says that points begin at byte {point_offset} of {size}: "
-            "it is truncated or damaged, get it again."
+            f"{path}: the header promises points from byte {point_offset} of {size}: it is "
+            "truncated or damaged, fetch it again."
         )
     header = LasHeader(
         minor=minor,
@@ -176,7 +176,7 @@ def read_header(file: BinaryIO, path: Path) -> LasHeader:
             f"{path} has point format {header.point_format}: only 0 to 10 are defined."
         )
     if not (np.isfinite(frame[:6]).all() and header.scales.all()):
-        raise PdflowError(f"{path}: its scales or offsets are no numbers: the header is damaged.")
+        raise PdflowError(f"{path}: its scales or offsets are invalid: the header is damaged.")
     evlr_count = 0
     if minor >= 3:
         (header.waveform_start,) = _WAVEFORM.unpack(file.read(_WAVEFORM.size))
@@ -192,17 +192,17 @@ def read_header(file: BinaryIO, path: Path) -> LasHeader:
 
 
 def write_header(file: BinaryIO, header: LasHeader) -> None:
-    """Write header and VLRs at the start of the file; sets `point_offset`.
+    """Write header and VLRs at the start of the file and set `point_offset`.
 
-    Called before the points and once more after them, when counts and box are known: nothing
-    in it changes length in between.
+    It is called before the points and again after them, with the final counts and bounds; its
+    length stays the same.
     """
     body = b"".join(_packed(_VLR, v) for v in header.vlrs)
     large = header.minor >= 4
     known = _BASE.size + (_WAVEFORM.size if header.minor >= 3 else 0) + large * _LARGE.size
     header_size = known + len(header.header_tail)
     header.point_offset = header_size + len(body) + len(header.vlr_tail)
-    # From 1.4 on these small counters are kept for old readers, where old readers can follow.
+    # From 1.4 on these 32-bit counts serve old readers, as long as these know the point format.
     small = header.count < 2**32 and (header.minor < 4 or header.point_format < 6)
     by_return = header.counts_by_return.tolist()
     head = _BASE.pack(
@@ -236,7 +236,7 @@ def write_header(file: BinaryIO, header: LasHeader) -> None:
 
 
 def write_evlrs(file: BinaryIO, header: LasHeader) -> None:
-    """Append the EVLRs behind the points; the header learns where, so write it afterwards."""
+    """Append the EVLRs after the points and set their offsets in the header, to be written next."""
     end = file.seek(0, os.SEEK_END)
     header.evlr_start = end if header.evlrs else 0
     header.waveform_start = 0
@@ -282,14 +282,14 @@ def _read_evlrs(file: BinaryIO, path: Path, header: LasHeader, count: int, size:
 def _read_evlr(
     file: BinaryIO, path: Path, start: int, size: int, name: str
 ) -> tuple[Vlr | None, int]:
-    """The record at byte `start` (None for a COPC octree, which is skipped), and its end."""
+    """The record at byte `start`, or None for a COPC octree, and the byte after it."""
     body, fields = start + _EVLR.size, None
     if body <= size:
         file.seek(start)
         fields = _EVLR.unpack(file.read(_EVLR.size))
     if fields is None or body + fields[3] > size:
         raise PdflowError(
-            f"{path}: {name} runs past the end of the file: it is truncated, get it again."
+            f"{path}: {name} runs past the end of the file: it is truncated, fetch it again."
         )
     reserved, user, record_id, length, description = fields
     if (_text(user), record_id) in COPC_RECORDS:
@@ -310,7 +310,7 @@ def _packed(layout: struct.Struct, record: Vlr) -> bytes:
 
 
 def _text(raw: bytes) -> str | bytes:
-    """A zero-padded field as text, or as bytes where it is not ASCII (then nothing is lost)."""
+    """A zero-padded field as text, or as bytes if it is not ASCII, so that nothing is lost."""
     raw = raw.rstrip(b"\0")
     return raw.decode("ascii") if raw.isascii() else raw
 

@@ -1,7 +1,7 @@
 """Where each attribute lives in a LAS point record: standard dimensions and extra bytes.
 
-A `Dimension` is what LAS knows: a field of the record, or some bits of one, or extra bytes. A
-`Column` is what a cloud knows: an attribute, kept in one or several dimensions.
+A `Dimension` belongs to LAS: a field of the record, some bits of one, or extra bytes. A `Column`
+belongs to the cloud: an attribute, stored in one or several dimensions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pdflow.io.tabular.columns import COLORS
 from pdflow.io.tabular.plain_types import PLAIN_TYPES, from_plain, to_plain
 
 UNDOCUMENTED = "ExtraBytes"
-"""Attribute for bytes at the end of each record that no descriptor speaks of."""
+"""Attribute for bytes at the end of each record without a descriptor."""
 
 DESCRIPTOR = struct.Struct("<HBB32s4s24s24s24s24s24s32s")
 """One extra bytes dimension: 192 bytes with type, options, name, ..., scale, offset, text."""
@@ -67,7 +67,7 @@ _RECORDS = (
     _NEW + _WAVE,
     _NEW + _RGB + _NIR + _WAVE,
 )
-# Packed field -> the dimensions in it, from the lowest bit up, with their number of bits.
+# Packed field -> its dimensions from the lowest bit up, and their number of bits.
 _OLD_BITS = {
     "returns": {
         "return_number": 3,
@@ -97,8 +97,8 @@ class Dimension:
 
     name    unique among the dimensions of a file
     kind    of its values
-    field   of the record it is in; `shift` and `bits` where it is only part of that field
-    raw     its 192-byte descriptor if it is an extra dimension with one
+    field   of the record that holds it; `shift` and `bits` if it is only a part of that field
+    raw     192-byte descriptor of an extra dimension
     """
 
     name: str
@@ -144,13 +144,13 @@ def standard_dimensions(point_format: int) -> dict[str, Dimension]:
 
 
 def reserved_names(point_format: int) -> set[str]:
-    """Names that no extra dimension can have, since its attribute would hide another."""
+    """Names that no extra dimension may have, because its attribute would hide another."""
     names = set(standard_dimensions(point_format))
     return names | {"colors"} if COLORS[0] in names else names
 
 
 def record_dtype(point_format: int, extra: Iterable[Dimension]) -> np.dtype[Any]:
-    """The dtype of one point record with the given extra dimensions at its end."""
+    """The dtype of one point record with these extra dimensions at its end."""
     fields: list[Any] = list(_RECORDS[point_format])
     for d in extra:
         shape = (d.kind.width,) if d.kind.width else ()
@@ -159,7 +159,7 @@ def record_dtype(point_format: int, extra: Iterable[Dimension]) -> np.dtype[Any]
 
 
 def unique_name(name: str, taken: set[str], longest: int | None = None) -> str:
-    """`name`, cut to `longest` bytes and numbered if it is taken; it is taken afterwards.
+    """`name`, cut to `longest` bytes, and numbered if it is taken; adds it to `taken`.
 
     >>> taken = {"intensity"}
     >>> unique_name("intensity", taken), unique_name("intensity", taken)
@@ -179,8 +179,8 @@ def unique_name(name: str, taken: set[str], longest: int | None = None) -> str:
 def extra_dimensions(point_format: int, descriptors: bytes, room: int) -> list[Dimension]:
     """The dimensions in the `room` extra bytes of each record.
 
-    Bytes that no descriptor covers become one dimension `ExtraBytes`; descriptors that do not
-    fit in `room` are false, and then that dimension covers everything.
+    Bytes without a descriptor become one dimension `ExtraBytes`. Descriptors that do not fit in
+    `room` are wrong, and this dimension covers all bytes.
     """
     taken = reserved_names(point_format)
     found: list[Dimension] = []
@@ -222,7 +222,7 @@ class Column:
 
     @property
     def standard(self) -> bool:
-        """Whether it is held by what the point format itself defines."""
+        """Whether a standard dimension of the point format holds it."""
         return not self.dimensions[0].extra
 
     def get(self, record: NDArray[Any]) -> NDArray[Any]:
@@ -249,12 +249,12 @@ class Column:
 
     @property
     def _narrow_colors(self) -> bool:
-        # LAS wants 8-bit colours in the upper half of its 16 bits, so that white is white.
+        # LAS stores 8-bit colours in the upper half of 16 bits, so that white stays white.
         return self.dimensions[0].name == COLORS[0] and self.kind.dtype.itemsize == 1
 
 
 def default_columns(dimensions: Iterable[Dimension]) -> list[Column]:
-    """One attribute per dimension; red, green and blue together are `colors`."""
+    """One attribute per dimension, but `colors` for red, green and blue."""
     by_name = {d.name: d for d in dimensions if d.extra or d.name not in ("X", "Y", "Z")}
     columns = []
     rgb = tuple(by_name[c] for c in COLORS if c in by_name and not by_name[c].extra)
@@ -265,5 +265,5 @@ def default_columns(dimensions: Iterable[Dimension]) -> list[Column]:
 
 
 def _kind(dtype: np.dtype[Any], columns: int) -> Field:
-    """The field of this many values per point; one value gives (M,)."""
+    """The field with this many values per point; one value is (M,)."""
     return Field(dtype, columns if columns > 1 else 0)

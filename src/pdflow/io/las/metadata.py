@@ -1,7 +1,7 @@
-"""Between a LAS header and a cloud's metadata: what is kept, and what LAS has no place for.
+"""From a LAS header to the metadata of a cloud and back.
 
-What LAS has no place for (comments, elements of a PLY file, poses of an E57 file, types that
-extra bytes do not have) goes into two records of user `pdflow`, and only where it is needed.
+Two records of user `pdflow`, written only if needed, hold what LAS cannot: comments, elements
+of a PLY file, poses of an E57 file, types that extra bytes lack.
 """
 
 from __future__ import annotations
@@ -33,51 +33,51 @@ ATTRIBUTES_VLR = ("pdflow", 2)
 
 
 def by_pdflow(header: LasHeader) -> bool:
-    """Whether pdflow made the file from a cloud that came from no LAS file."""
+    """Whether pdflow made the file from a cloud that did not come from LAS."""
     return str(header.generating_software).startswith("pdflow ")
 
 
 def read_metadata(header: LasHeader) -> tuple[dict[str, Any], list[dict[str, Any]] | None]:
-    """A cloud's metadata, and the notes on its attributes that a pdflow writer left, if any."""
+    """The metadata of a cloud, and the notes of a pdflow writer on its attributes, if any."""
     ours = (METADATA_VLR, ATTRIBUTES_VLR)
-    said: dict[tuple[str | bytes, int], dict[str, Any]] = {}
+    found: dict[tuple[str | bytes, int], dict[str, Any]] = {}
     for record in header.vlrs + header.evlrs:
         if record.key in ours:
-            said[record.key] = decode_comments(record.data.decode(errors="replace").split("\n"))
+            found[record.key] = decode_comments(record.data.decode(errors="replace").split("\n"))
     kept = replace(
         header,
         vlrs=[v for v in header.vlrs if v.key not in (*ours, LASZIP_VLR)],
         evlrs=[v for v in header.evlrs if v.key not in ours],
     )
     crs = read_crs(kept.vlrs + kept.evlrs)
-    metadata = {**said.get(METADATA_VLR, {}), "las": kept.as_metadata()}
+    metadata = {**found.get(METADATA_VLR, {}), "las": kept.as_metadata()}
     if crs:
         metadata["crs"] = crs
-    notes = said.get(ATTRIBUTES_VLR, {}).get("attributes")
+    notes = found.get(ATTRIBUTES_VLR, {}).get("attributes")
     return metadata, notes if isinstance(notes, list) else None
 
 
 def kept_header(metadata: dict[str, Any]) -> LasHeader | None:
-    """The header of the LAS file that a cloud came from, or None."""
+    """The header of the LAS file that a cloud comes from, or None."""
     if "las" not in metadata:
         return None
     try:
         header = LasHeader.from_metadata(metadata["las"])
         SMALLEST_MINOR[header.point_format]
         if not (np.isfinite([header.scales, header.offsets]).all() and header.scales.all()):
-            raise ValueError("its scales or offsets are no numbers")
+            raise ValueError("its scales or offsets are invalid")
         return header
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise PdflowError(
-            f"The cloud's metadata['las'] is not what a LAS file says of itself ({error}): "
-            "remove it to have a new header written."
+            f"The cloud's metadata['las'] is not a valid LAS header ({error}): remove it, and "
+            "pdflow writes a new one."
         ) from error
 
 
 def make_header(metadata: dict[str, Any], plan: Plan, many: bool) -> tuple[LasHeader, list[str]]:
-    """The header to write, all but its frame and counts; and the metadata it cannot hold.
+    """The header to write, without frame and counts, and the metadata that it cannot hold.
 
-    many  whether the file may have more points than fit in 32 bits
+    many  whether the file may have more points than 32 bits can count
     """
     kept = kept_header(metadata)
     header = kept or _new_header(plan)
@@ -106,13 +106,13 @@ def _new_header(plan: Plan) -> LasHeader:
         generating_software=f"pdflow {__version__}",
         creation_day=today.timetuple().tm_yday,
         creation_year=today.year,
-        # Formats 6 and up are bound to WKT, even where no system is given.
+        # Formats 6 and up require WKT, even without a coordinate system.
         global_encoding=WKT_BIT if plan.point_format >= 6 else 0,
     )
 
 
 def _describe_extra_bytes(header: LasHeader, plan: Plan) -> None:
-    """Put the plan's descriptors where the file had its own."""
+    """Replace the descriptors of the file by those of the plan."""
     record = header.find_vlr(EXTRA_BYTES_VLR)
     if record is None:
         record = Vlr(*EXTRA_BYTES_VLR, "extra bytes", b"")
@@ -123,7 +123,7 @@ def _describe_extra_bytes(header: LasHeader, plan: Plan) -> None:
 
 
 def _write_crs(header: LasHeader, crs: Any) -> dict[str, Any]:
-    """Make the header's records say `crs`; returned is what they cannot say."""
+    """Write `crs` into the records of the header; return it if they cannot hold it."""
     if crs is None or crs == read_crs(header.vlrs + header.evlrs):
         return {}
     header.vlrs = [v for v in header.vlrs if v.key not in CRS_RECORDS]

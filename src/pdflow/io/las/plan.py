@@ -1,4 +1,4 @@
-"""How the attributes of a cloud are laid out in LAS: which point format, which extra bytes."""
+"""The layout of attributes in LAS: which point format, which extra bytes."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from pdflow.io.tabular.plain_types import note_of, noted_field, plain_type
 _LONGEST_NAME = 32
 _LONGEST_RECORD = 65535
 _MOST_DESCRIPTORS = LARGEST_VLR // DESCRIPTOR.size
-# What other software looks for; it does not know dimensions of three values.
+# Names that other software expects; it does not know dimensions of three values.
 _SPLIT_NAMES = {("normals", 3): ("NormalX", "NormalY", "NormalZ")}
 
 
 @dataclass
 class Plan:
-    """A point format, the extra dimensions of its record, and where each attribute goes."""
+    """A point format, the extra dimensions of its record, and the column of each attribute."""
 
     point_format: int
     columns: list[Column] = field(default_factory=list)
@@ -45,16 +45,16 @@ class Plan:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of one point record."""
+        """The dtype of one point record."""
         return record_dtype(self.point_format, self.extra)
 
     @property
     def descriptors(self) -> bytes:
-        """Data of the extra bytes VLR."""
+        """The data of the extra bytes VLR."""
         return b"".join(d.raw for d in self.extra)
 
     def defaults(self) -> list[Column]:
-        """The attributes that a reader finds if nobody tells it more."""
+        """The attributes that a reader finds without notes."""
         dimensions = [*standard_dimensions(self.point_format).values(), *self.extra]
         return default_columns(dimensions)
 
@@ -62,9 +62,9 @@ class Plan:
 def plan_to_read(header: LasHeader, notes: list[Any] | None, complete: bool) -> Plan:
     """The attributes of a file.
 
-    notes     what the file's writer noted about its attributes (see `noted_columns`), or None
-    complete  whether that writer made the file from scratch. Then standard dimensions that it
-              did not note were not in its cloud: the point format just happens to have them.
+    notes     the writer's notes on its attributes (see `noted_columns`), or None
+    complete  whether the writer made the file from scratch. Then standard dimensions without a
+              note were not in its cloud; the point format just happens to have them.
     """
     standard = standard_dimensions(header.point_format)
     room = header.record_length - record_dtype(header.point_format, []).itemsize
@@ -85,9 +85,9 @@ def plan_to_read(header: LasHeader, notes: list[Any] | None, complete: bool) -> 
 def plan_to_write(
     fields: Mapping[str, Field], kept: LasHeader | None, spilled: frozenset[str] = frozenset()
 ) -> Plan:
-    """A place for each attribute: as the file it came from had it, where there was one.
+    """Dimensions for each attribute, as in the original file if there was one.
 
-    kept     header of the file the cloud came from, or None
+    kept     header of the original file, or None
     spilled  attributes with values too large for their standard dimension
     """
     old = _kept_extra(kept) if kept else {}
@@ -95,32 +95,32 @@ def plan_to_write(
     others = {n: f for n, f in fields.items() if n not in own}
     plan = Plan(_choose_point_format(others, kept.point_format if kept else None))
     standard = standard_dimensions(plan.point_format)
-    homeless: dict[str, Field] = {}
+    unplaced: dict[str, Field] = {}
     for name, spec in fields.items():
         home = None if name in own else _standard_home(name, spec, standard)
         if home and name not in spilled:
             plan.columns.append(Column(name, spec, home))
         elif plain_type(spec.dtype):
-            homeless[name] = spec
+            unplaced[name] = spec
         else:
             plan.lost.append(f"attribute {name!r} ({spec.dtype})")
-    untold = kept is not None and UNDOCUMENTED not in old
-    untold = untold and homeless.get(UNDOCUMENTED, Field(np.dtype(bool))).dtype == np.uint8
-    tail = homeless.pop(UNDOCUMENTED) if untold else None
-    _place_extra(plan, homeless, old, tail)
+    rest, tail = unplaced.get(UNDOCUMENTED), None
+    if kept is not None and UNDOCUMENTED not in old and rest and rest.dtype == np.uint8:
+        tail = unplaced.pop(UNDOCUMENTED)
+    _place_extra(plan, unplaced, old, tail)
     return plan
 
 
 def noted_columns(plan: Plan, complete: bool) -> list[dict[str, Any]] | None:
-    """What a reader must be told about the attributes; None where the file speaks for itself.
+    """The notes that a reader needs on the attributes; None if the file is clear without.
 
     complete  as in `plan_to_read`
     """
-    said = [_note(c) for c in plan.columns]
+    notes = [_note(c) for c in plan.columns]
     default = [_note(c) for c in plan.defaults()]
-    if all(n in default for n in said) and not (complete and len(said) < len(default)):
+    if all(n in default for n in notes) and not (complete and len(notes) < len(default)):
         return None
-    return said
+    return notes
 
 
 def _note(column: Column) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def _note(column: Column) -> dict[str, Any]:
 
 
 def _noted_column(note: Any, known: dict[str, Dimension]) -> Column | None:
-    """The column a note speaks of, or None if other software has changed its dimensions."""
+    """The column that a note describes, or None if other software changed its dimensions."""
     kind = noted_field(note)
     if kind is None:
         return None
@@ -147,8 +147,10 @@ def _noted_column(note: Any, known: dict[str, Dimension]) -> Column | None:
 
 
 def _choose_point_format(fields: Mapping[str, Field], kept: int | None) -> int:
-    """The format that holds most of the attributes, the file's own if that does, the widest
-    bit fields if they are needed, and then the smallest."""
+    """The format with dimensions for most of the attributes.
+
+    Among equals: that of the original file, then the widest bit fields, then the smallest record.
+    """
 
     def merit(candidate: int) -> tuple[int, bool, int, int]:
         standard = standard_dimensions(candidate)
@@ -162,7 +164,7 @@ def _choose_point_format(fields: Mapping[str, Field], kept: int | None) -> int:
 def _standard_home(
     name: str, spec: Field, standard: dict[str, Dimension]
 ) -> tuple[Dimension, ...] | None:
-    """The standard dimensions for an attribute, if they can hold its type."""
+    """The standard dimensions of an attribute, if they can hold its type."""
     if name == "colors":
         fits = spec.width == 3 and spec.dtype.kind == "u" and spec.dtype.itemsize <= 2
         return tuple(standard[c] for c in COLORS) if fits and COLORS[0] in standard else None
@@ -175,9 +177,9 @@ def _standard_home(
 def _place_extra(
     plan: Plan, fields: dict[str, Field], old: dict[str, Dimension], tail: Field | None
 ) -> None:
-    """Give attributes their extra bytes: those of the kept file in its order, then new ones.
+    """Give attributes their extra bytes: those of the original file in its order, then new ones.
 
-    tail  bytes that no descriptor spoke of in the kept file, and none will
+    tail  bytes without a descriptor in the original file; they get none now either
     """
     rank = {name: place for place, name in enumerate(old)}
     taken = reserved_names(plan.point_format)
@@ -185,7 +187,7 @@ def _place_extra(
     room = _LONGEST_RECORD - plan.dtype.itemsize
     described: list[tuple[int, bytes, tuple[str, int]]] = []  # rank, descriptor, part of what
     parts_of = {name: _parts(name, spec, old) for name, spec in fields.items()}
-    # Attributes of one dimension come first, so that they get their own names.
+    # Attributes with one dimension come first, so that they keep their own names.
     for name in sorted(fields, key=lambda n: len(parts_of[n])):
         size = sum(_bytes(kind) for _, kind in parts_of[name])
         if used + size > room or len(described) + len(parts_of[name]) > _MOST_DESCRIPTORS:
@@ -214,7 +216,7 @@ def _place_extra(
 
 
 def _kept_extra(kept: LasHeader) -> dict[str, Dimension]:
-    """The documented extra dimensions of the kept file, by name, in the file's order."""
+    """The documented extra dimensions of the original file by name, in its order."""
     vlr = kept.find_vlr(EXTRA_BYTES_VLR)
     plenty = _LONGEST_RECORD * _MOST_DESCRIPTORS
     found = extra_dimensions(kept.point_format, vlr.data if vlr else b"", plenty)

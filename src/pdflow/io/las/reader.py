@@ -1,4 +1,4 @@
-"""Read a LAS, LAZ or COPC file: header and records at once, points in chunks."""
+"""Read a LAS, LAZ or COPC file: header and VLRs at once, points in chunks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pdflow.io.stream import CHUNK, Header, Reader
 
 
 class LasReader(Reader):
-    """A LAS, LAZ or COPC file: header and records at once, points in chunks."""
+    """An open LAS, LAZ or COPC file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -30,7 +30,7 @@ class LasReader(Reader):
             smallest = record_dtype(self._las.point_format, []).itemsize
             if self._las.record_length < smallest:
                 raise PdflowError(
-                    f"{path}: its points have {self._las.record_length} bytes but point format "
+                    f"{path}: its points have {self._las.record_length} bytes, but point format "
                     f"{self._las.point_format} needs {smallest}: the header is damaged."
                 )
             check_points(file, self._las, path)
@@ -40,7 +40,7 @@ class LasReader(Reader):
         self.header = Header(self._las.count, fields, metadata)
 
     def chunks(self, size: int = CHUNK) -> Iterator[PointCloud]:
-        """Clouds of at most `size` points in file order."""
+        """Clouds of at most `size` points, in file order."""
         frame = Frame(self._las.scales, self._las.offsets)
         with self._path.open("rb") as file:
             with explain_damage(self._path, "its points are damaged"):

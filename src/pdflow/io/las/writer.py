@@ -1,4 +1,4 @@
-"""Write a LAS or LAZ file in chunks, without knowing ahead what they hold."""
+"""Write a LAS or LAZ file in chunks, without knowing their values in advance."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _MANY = 2**32 - 1
 
 
 class LasWriter(Writer):
-    """A LAS or LAZ file being written.
+    """A LAS or LAZ file that is written in chunks.
 
-    The frame and the place of each attribute are chosen by the first chunk. Where a later chunk
-    does not fit, what is already there is copied into a wider file: slow, but rare, and nothing
-    has to be known ahead.
+    The first chunk decides the frame and the dimension of each attribute. If a later chunk does not
+    fit, the points so far are copied into a wider file: this is slow but rare, and no value must be
+    known in advance.
     """
 
     def __init__(self, path: Path, header: Header) -> None:
@@ -62,7 +62,7 @@ class LasWriter(Writer):
             self._target.append(chunk[start : start + CHUNK])
 
     def finish(self) -> None:
-        """Complete the file, and name what was left out."""
+        """Complete the file and warn of what was left out."""
         if self._target is None:
             self._target = self._begin(np.zeros((2, 3)), None, growing=False)
         self._target.complete()
@@ -74,7 +74,7 @@ class LasWriter(Writer):
             self._target.file.close()
 
     def _begin(self, box: NDArray[np.float64], chunk: PointCloud | None, growing: bool) -> _Target:
-        """Open the file, laid out for what is known so far."""
+        """Open the file with a layout for what is known so far."""
         kept = kept_header(self._header.metadata)
         fields = self._header.fields
         empty = [n for n in fields if chunk is not None and not chunk.attributes[n].size]
@@ -91,12 +91,12 @@ class LasWriter(Writer):
             for what in ("scales", "offsets"):
                 old, new = getattr(kept, what).tolist(), getattr(frame, what).tolist()
                 if old != new:
-                    self._lost.append(f"points this far out with the {what} {old} (now {new})")
+                    self._lost.append(f"points this far away with the {what} {old} (now {new})")
         header.scales, header.offsets = frame.scales, frame.offsets
         return _Target(self._path, header, plan)
 
     def _begin_again(self, box: NDArray[np.float64], chunk: PointCloud) -> None:
-        """Copy what was written into a file that also takes `chunk`."""
+        """Copy the points so far into a file that also has room for `chunk`."""
         assert self._target is not None
         self._target.complete()
         self._spilled |= _too_large(self._target.plan, chunk)
@@ -117,7 +117,7 @@ class LasWriter(Writer):
 
 
 class _Target:
-    """An open LAS file with a fixed layout: its header, then points, then the rest."""
+    """An open LAS file with a fixed layout: header, then points, then EVLRs."""
 
     def __init__(self, path: Path, header: LasHeader, plan: Plan) -> None:
         self.header, self.plan = header, plan
@@ -154,7 +154,7 @@ class _Target:
         self.header.counts_by_return += by_return
 
     def complete(self) -> None:
-        """Write what follows the points, and the header with all its counts."""
+        """Write what follows the points, and the header with its final counts."""
         with self.file:
             self._sink.finish()
             if self.header.count:
@@ -166,7 +166,7 @@ class _Target:
 
 
 def _too_large(plan: Plan, chunk: PointCloud) -> frozenset[str]:
-    """Attributes with values that need more bits than their standard dimension has."""
+    """Attributes with values too large for the bits of their standard dimension."""
     return frozenset(
         column.name
         for column in plan.columns

@@ -1,4 +1,4 @@
-"""PCD fields and the columns of attributes; colours packed into one field and back."""
+"""PCD fields and columns of attributes; colours packed into one field and back."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def is_packed(field: PcdField) -> bool:
 
 
 def packed_bits(values: NDArray[Any]) -> tuple[NDArray[np.uint32], str]:
-    """Packed colours (M, 1) as (M,) uint32, and the TYPE they are stored in.
+    """Packed colours (M, 1) as (M,) uint32, and their TYPE in the file.
 
-    A float is a colour by its bits. In text, where it is float64 still, the integer itself may
-    stand in its place; it is told by its size, as bits of a colour without alpha make a float
-    far below 1.
+    The bits of a float are the colour. Text, which is parsed as float64, may hold the integer
+    instead; its size gives it away, because the bits of a colour without alpha make a float far
+    below 1.
     """
     code = {"f": "F", "u": "U", "i": "I"}[values.dtype.kind]
     if values.dtype == np.float64:
@@ -46,7 +46,7 @@ def packed_bits(values: NDArray[Any]) -> tuple[NDArray[np.uint32], str]:
 def unpack_colors(
     bits: NDArray[np.uint32], with_alpha: bool
 ) -> list[tuple[str, NDArray[np.uint8]]]:
-    """The columns red, green and blue, and alpha on request, of packed colours (M,)."""
+    """Columns red, green and blue, and alpha on request, of packed colours (M,)."""
     shifts = dict(zip(COLORS, (16, 8, 0), strict=True)) | ({"alpha": 24} if with_alpha else {})
     return [(name, (bits >> shift).astype(np.uint8)) for name, shift in shifts.items()]
 
@@ -54,16 +54,16 @@ def unpack_colors(
 def pack_colors(
     colors: NDArray[np.uint8], alpha: NDArray[np.uint8] | None, packing: object, data: str
 ) -> Block:
-    """Colours (M, 3) as one field, packed as they were in the file they are from."""
+    """Colours (M, 3) as one field, packed as in the original file."""
     was = list(map(str, packing)) if isinstance(packing, list) and len(packing) == 2 else ["", ""]
     red, green, blue = colors.astype(np.uint32).T
     bits = red << 16 | green << 8 | blue
     if alpha is not None:
         bits |= alpha.astype(np.uint32) << 24
-    # The first byte of a field rgb is alpha to the reader only where it is not zero.
+    # The reader takes the first byte of a field rgb for alpha only if it is not zero anywhere.
     name = "rgb" if alpha is None or (was[0] == "rgb" and alpha.any()) else "rgba"
     code = was[1] if (was[1], 4) in DTYPES else "F" if name == "rgb" else "U"
     if data == "ascii" and alpha is not None and code == "F":
-        code = "U"  # as floats many colours with alpha are NaN, which text does not tell apart
+        code = "U"  # as floats many colours with alpha are NaN, and text has only one NaN
     field = PcdField(name, DTYPES[code, 4])
     return field, bits.view(field.dtype)[:, None]

@@ -36,7 +36,7 @@ _LONGEST_LINE = 1 << 26
 
 @dataclass(frozen=True)
 class PcdField:
-    """A field as the header has it: per point `count` numbers of one type."""
+    """A field of the header: `count` numbers of one type per point."""
 
     name: str
     dtype: np.dtype[Any]
@@ -50,7 +50,7 @@ class PcdField:
 
 @dataclass(frozen=True)
 class PcdHeader:
-    """All that stands before the points; `n_lines` lines of it, where it was read."""
+    """Everything before the points; `n_lines` counts its lines if it was read."""
 
     fields: tuple[PcdField, ...]
     width: int
@@ -72,7 +72,7 @@ class PcdHeader:
 
 
 def read_header(file: IO[bytes], path: Path) -> PcdHeader:
-    """Parse the lines up to and with DATA; the file is left where the points begin."""
+    """Parse the lines up to DATA and stop at the first byte of the points."""
     entries: dict[str, list[str]] = {}
     comments: list[str] = []
     n_lines = 0
@@ -82,7 +82,7 @@ def read_header(file: IO[bytes], path: Path) -> PcdHeader:
         if not line.endswith(b"\n"):
             raise PdflowError(
                 f"{path}: the PCD header ends at line {n_lines} without DATA: the file is "
-                "truncated or no PCD, fetch or export it again."
+                "truncated or not PCD, fetch or export it again."
             )
         text = decode_text(line).rstrip("\r\n")
         if text.startswith("#"):
@@ -92,15 +92,15 @@ def read_header(file: IO[bytes], path: Path) -> PcdHeader:
         keyword, *values = text.split() or [""]
         if keyword and keyword not in _KEYWORDS:
             raise PdflowError(
-                f"{path}: line {n_lines} starts with {keyword[:20]!r}, which no PCD header has: "
-                "the file is damaged or no PCD, fetch or export it again."
+                f"{path}: line {n_lines} starts with {keyword[:20]!r}, not with a PCD keyword: the "
+                "file is damaged or not PCD, fetch or export it again."
             )
         entries["FIELDS" if keyword == "COLUMNS" else keyword] = values  # the older spelling
     return _interpret(path, entries, tuple(comments), n_lines)
 
 
 def render_header(header: PcdHeader) -> bytes:
-    """The lines of the header, up to and with DATA."""
+    """The lines of the header up to DATA."""
     codes = {dtype: code for (code, _), dtype in DTYPES.items()}
     fields = header.fields
     lines = [
@@ -123,12 +123,12 @@ def render_header(header: PcdHeader) -> bytes:
 def _interpret(
     path: Path, entries: dict[str, list[str]], comments: tuple[str, ...], n_lines: int
 ) -> PcdHeader:
-    """The header from its entries, each checked against the others."""
+    """The header from its entries, which are checked against each other."""
 
     def wrong(keyword: str, expected: str) -> PdflowError:
         found = " ".join(entries.get(keyword, ["missing"]))[:60]
         return PdflowError(
-            f"{path}: {keyword} in the PCD header is {found!r} and not {expected}: repair the "
+            f"{path}: {keyword} in the PCD header is {found!r} instead of {expected}: repair the "
             "header or export the file again."
         )
 
@@ -154,7 +154,7 @@ def _interpret(
     sizes, counts = integers("SIZE", [4] * n, 1), integers("COUNT", [1] * n, 1)
     codes = entries.get("TYPE", ["F"] * n)
     if len(codes) != n or not all(pair in DTYPES for pair in zip(codes, sizes, strict=True)):
-        raise wrong("TYPE", f"{n} of I, U and F that go with the SIZE")
+        raise wrong("TYPE", f"{n} of I, U and F that match SIZE")
     dtypes = [DTYPES[pair] for pair in zip(codes, sizes, strict=True)]
 
     (points,) = integers("POINTS", [-1], 0) if "POINTS" in entries else (None,)

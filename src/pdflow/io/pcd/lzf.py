@@ -1,12 +1,12 @@
-"""LZF, the compression inside binary_compressed PCD, as compiled loops.
+"""LZF, the compression of binary_compressed PCD, as compiled loops.
 
-A stream is a row of runs. Each starts with a control byte c:
+A stream is a sequence of runs. Each starts with a control byte c:
 
     c < 32      c + 1 literal bytes follow
     c >= 32     a copy of c >> 5 (if that is 7: plus the next byte) plus 2 bytes, starting
                 ((c & 31) << 8) + the next byte + 1 bytes back in the output
 
-numba is imported by the first call, and what it compiles is cached on disk.
+The first call imports numba, which caches the compiled loops on disk.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ MAX_LITERAL = 32
 MAX_COPY = 264
 MAX_DISTANCE = 8192
 MAX_EXPANSION = 88
-"""No stream is longer than this times its length when unpacked (3 bytes give 264 at most)."""
+"""A stream never expands by more than this factor (3 bytes give 264 at most)."""
 
 HASH_BITS = 16
 
 
 def compress(data: bytes | Bytes) -> bytes:
-    """The bytes as an LZF stream, at most a 32nd longer than they are.
+    """Compress bytes to an LZF stream, which is at most 1/32 longer.
 
     >>> packed = compress(b"point cloud " * 100)
     >>> len(packed) < 40, decompress(packed, 1200) == b"point cloud " * 100
@@ -45,13 +45,13 @@ def compress(data: bytes | Bytes) -> bytes:
 
 
 def decompress(stream: bytes | Bytes, size: int) -> bytes:
-    """The `size` bytes in an LZF stream; PdflowError where the stream does not hold just those."""
+    """The bytes in an LZF stream; PdflowError if they are not exactly `size`."""
     source = np.frombuffer(stream, np.uint8)
     if not 0 <= size <= MAX_EXPANSION * len(source):
         raise PdflowError(f"{len(source)} bytes of LZF data cannot hold {size} bytes.")
     target = np.empty(size, np.uint8)
     if _compiled(_decompress)(source, target) != size:
-        raise PdflowError(f"The LZF data are damaged: they do not unpack to {size} bytes.")
+        raise PdflowError(f"The LZF data do not unpack to {size} bytes: they are damaged.")
     return target.tobytes()
 
 
@@ -64,14 +64,14 @@ def _compiled(function: Callable[[Bytes, Bytes], int]) -> Callable[[Bytes, Bytes
 
 
 def _compress(source: Bytes, target: Bytes) -> int:
-    """Fill `target` with runs and return how many bytes of it are used.
+    """Fill `target` with runs and return the number of bytes used.
 
-    Greedy: the last place with the same hash of three bytes is the only candidate for a copy.
+    Greedy: the only candidate for a copy is the last position with the same three-byte hash.
     """
     places = np.full(1 << HASH_BITS, -1, np.int64)
     n = len(source)
     used = 0
-    literals = 0  # where the literal bytes that are not written yet begin
+    literals = 0  # start of the literal bytes not yet written
     place = 0
     while place < n:
         length = 0
@@ -120,7 +120,7 @@ def _compress(source: Bytes, target: Bytes) -> int:
 
 
 def _decompress(source: Bytes, target: Bytes) -> int:
-    """Fill `target` from the runs and return how many bytes they give, or -1 where they err."""
+    """Fill `target` from the runs and return the number of bytes, or -1 on damage."""
     n = len(source)
     size = len(target)
     place = 0
@@ -150,7 +150,7 @@ def _decompress(source: Bytes, target: Bytes) -> int:
             length += 2
             if start < 0 or used + length > size:
                 return -1
-            for _ in range(length):  # byte by byte: a copy may overlap what it makes
+            for _ in range(length):  # byte by byte: a copy may overlap its own output
                 target[used] = target[start]
                 used += 1
                 start += 1

@@ -40,13 +40,13 @@ PAGE = 4096
 
 
 def read(path: Path) -> PointCloud:
-    """The cloud in a PCD file; points that the sensor did not see are NaN."""
+    """Read the cloud in a PCD file; points that the sensor missed are NaN."""
     with path.open("rb") as file:
         header = read_header(file, path)
         if not header.count:
-            raise PdflowError(f"{path} holds no points: nothing can be done with it.")
+            raise PdflowError(f"{path} holds no points: choose another file.")
         blocks = _read_blocks(file, header, path)
-    says: dict[str, Any] = {
+    own: dict[str, Any] = {
         "data": header.data,
         "width": header.width,
         "height": header.height,
@@ -59,7 +59,7 @@ def read(path: Path) -> PointCloud:
             columns += unpack_colors(
                 bits, with_alpha=field.name == "rgba" or bool((bits >> 24).any())
             )
-            says.setdefault("rgb", [field.name, code])
+            own.setdefault("rgb", [field.name, code])
         elif field.count > 1:
             columns += [(f"{field.name}_{i}", values[:, i]) for i in range(field.count)]
         else:
@@ -69,12 +69,12 @@ def read(path: Path) -> PointCloud:
     missing = [name for name in COORDINATES if name not in table]
     if missing:
         raise PdflowError(
-            f"{path} has no field {missing[0]}, only {', '.join(table)}: it holds no points."
+            f"{path} has no field {missing[0]}, only {', '.join(table)}: a cloud needs x, y and z."
         )
     points = np.stack([table.pop(name) for name in COORDINATES], axis=1)
     metadata, note = take_note(decode_comments(header.comments))
     more = metadata.get("pcd")
-    metadata["pcd"] = {**(more if isinstance(more, dict) else {}), **says}
+    metadata["pcd"] = {**(more if isinstance(more, dict) else {}), **own}
     layout = plan_reading({name: v.dtype for name, v in table.items()}, DIALECT, note)
     with name_file(path):
         attributes = layout.join(table)
@@ -82,7 +82,7 @@ def read(path: Path) -> PointCloud:
 
 
 def _read_blocks(file: IO[bytes], header: PcdHeader, path: Path) -> list[Block]:
-    """All fields but padding with their values; refused where the file has other than it says."""
+    """All fields except padding with their values; refused if the file has another size."""
     n_left = path.stat().st_size - file.tell()
     n_needed = header.count * header.point_bytes
     if header.data == "ascii":
@@ -113,10 +113,10 @@ def _read_blocks(file: IO[bytes], header: PcdHeader, path: Path) -> list[Block]:
 
 
 def _has_its_size(file: IO[bytes], n_needed: int, header: PcdHeader, path: Path) -> bool:
-    """Whether the points end the file, or zeros that PCL's tools leave behind them.
+    """Whether the file ends after the points, or after zeros that PCL's tools append.
 
-    These reserve a page for the header and write the data right behind it: what the header did
-    not need of the page is left over at the end.
+    These tools reserve one page for the header but write the data directly behind it, so the
+    unused rest of the page remains at the end.
     """
     size, here = path.stat().st_size, file.tell()
     n_over = size - here - n_needed
@@ -132,7 +132,7 @@ def _has_its_size(file: IO[bytes], n_needed: int, header: PcdHeader, path: Path)
 
 def _read_text(file: IO[bytes], n_left: int, header: PcdHeader, path: Path) -> list[Block]:
     n_values = sum(field.count for field in header.fields)
-    if header.count * n_values > n_left:  # a value takes two bytes, the last perhaps one
+    if header.count * n_values > n_left:  # a value takes two bytes, the last one perhaps one
         raise _wrong_size(path, header, f"{header.count * n_values} values", f"{n_left} bytes")
     lines = [line.decode("latin-1") for line in file.read().splitlines()]
     widest = {"i": np.dtype(np.int64), "u": np.dtype(np.uint64), "f": np.dtype(np.float64)}
@@ -146,7 +146,7 @@ def _read_text(file: IO[bytes], n_left: int, header: PcdHeader, path: Path) -> l
         if field.name == PADDING:
             continue
         values = np.stack(columns[start:end], axis=1)
-        # Packed colours keep all digits: some write the integer where a float belongs.
+        # Packed colours keep all digits: some files hold the integer instead of the float.
         dtype = values.dtype if is_packed(field) and field.dtype.kind == "f" else field.dtype
         with name_file(path):
             blocks.append((field, cast_exactly(values, dtype, f"field {field.name}")))
@@ -159,6 +159,6 @@ def _from_bytes(values: NDArray[np.uint8], field: PcdField) -> NDArray[Any]:
 
 def _wrong_size(path: Path, header: PcdHeader, promised: str, found: str) -> PdflowError:
     return PdflowError(
-        f"{path}: the header promises {header.count} points ({promised}) but the file holds "
+        f"{path}: the header promises {header.count} points ({promised}), but the file holds "
         f"{found}: it is truncated or its header is wrong, fetch or export it again."
     )

@@ -30,26 +30,26 @@ from pdflow.io.tabular.columns import COLORS, COORDINATES, Layout, plan_writing,
 from pdflow.io.tabular.rows import format_rows
 
 LARGEST_COMPRESSED = 2**32 * 31 // 32
-"""Bytes of points that binary_compressed can count even if they do not get smaller."""
+"""Bytes of points that binary_compressed can count even if they do not shrink."""
 
 
 def write(path: Path, cloud: PointCloud) -> None:
-    """Write a cloud the way its metadata["pcd"] says, or else as binary."""
+    """Write a cloud as its metadata["pcd"] asks, by default as binary."""
     metadata = dict(cloud.metadata)
-    says = metadata.pop("pcd", {})
-    unclear = [] if isinstance(says, dict) else ["metadata 'pcd' (which must be a dict)"]
-    says = {} if unclear else dict(says)
-    data = says.pop("data") if says.get("data") in KINDS else "binary"
-    packing = says.pop("rgb", None)
-    width, height = says.pop("width", None), says.pop("height", None)
+    own = metadata.pop("pcd", {})
+    unclear = [] if isinstance(own, dict) else ["metadata 'pcd' (not a dict)"]
+    own = {} if unclear else dict(own)
+    data = own.pop("data") if own.get("data") in KINDS else "binary"
+    packing = own.pop("rgb", None)
+    width, height = own.pop("width", None), own.pop("height", None)
     is_shape = all(isinstance(n, int) and n > 0 for n in (width, height))
     if not is_shape or width * height != len(cloud):
         width, height = len(cloud), 1
     viewpoint = FIXED_VIEWPOINT
-    if _is_viewpoint(says.get("viewpoint")):
-        viewpoint = tuple(map(float, says.pop("viewpoint")))
-    if says:
-        metadata["pcd"] = says
+    if _is_viewpoint(own.get("viewpoint")):
+        viewpoint = tuple(map(float, own.pop("viewpoint")))
+    if own:
+        metadata["pcd"] = own
 
     head = Header.of(cloud)
     layout = plan_writing(head.fields, DIALECT, cloud.attributes)
@@ -87,7 +87,7 @@ def _write_blocks(file: IO[bytes], header: PcdHeader, blocks: list[Block]) -> No
 def _to_blocks(
     layout: Layout, columns: dict[str, NDArray[Any]], packing: object, data: str
 ) -> list[Block]:
-    """The columns of the attributes as fields: packed, with COUNT, or one by one."""
+    """The columns as fields: packed, with COUNT, or one by one."""
     blocks: list[Block] = []
     taken = DIALECT.reserved | set(columns)
     names = list(layout.parts)
@@ -98,7 +98,7 @@ def _to_blocks(
         base = parts[0].removesuffix("_0")
         place += 1
         if names[place - 1] == "colors" and parts == COLORS and values.dtype == np.uint8:
-            # Only where alpha comes next can it be packed without changing the order.
+            # Alpha can be packed only if it comes next; otherwise the order would change.
             alpha = None
             if names[place : place + 1] == ["alpha"] and layout.columns.get("alpha") == np.uint8:
                 alpha, place = columns["alpha"], place + 1

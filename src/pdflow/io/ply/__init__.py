@@ -1,9 +1,9 @@
 """PLY: ASCII and both binary byte orders, any property, other elements kept.
 
-`metadata["ply"]` keeps what only PLY knows, and writing PLY again uses it: the `format`, the type
-of the `coordinates`, `obj_info` lines, the other `elements` (faces, edges, ...), the type of the
-lengths of `lists` of one length (they are attributes (M, W)), and `ragged` lists of the vertices.
-All other metadata is held in comments.
+`metadata["ply"]` keeps what only PLY knows, and the writer uses it again: the `format`, the type of
+the `coordinates`, `obj_info` lines, the other `elements` (faces, edges, ...), the type of the
+lengths of `lists` that all have one length (they are attributes (M, W)), and `ragged` lists of the
+vertices. All other metadata goes into comments.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from pdflow.mesh import TriangleMesh
 
 
 def open_reader(path: Path) -> PlyReader:
-    """Open a PLY file: its header and other elements at once, its vertices in chunks."""
+    """Open a PLY file: header and other elements are read now, vertices later in chunks."""
     return PlyReader(path)
 
 
 def open_writer(path: Path, header: Header) -> PlyWriter:
-    """Write a PLY file in chunks; the number of points need not be known."""
+    """Write a PLY file in chunks; the number of points may be unknown."""
     return PlyWriter(path, header)
 
 
@@ -41,7 +41,7 @@ def write(path: Path, cloud: PointCloud) -> None:
 
 
 def read_mesh(path: Path) -> TriangleMesh:
-    """The triangle mesh in a PLY file; faces of more than three corners become fans."""
+    """Read the triangle mesh in a PLY file; faces of more than three corners become fans."""
     with PlyReader(path) as reader:
         faces = reader.header.metadata["ply"].get("elements", {}).get("face", {})
         vertices = [chunk.points for chunk in reader.chunks()]
@@ -61,7 +61,7 @@ def read_mesh(path: Path) -> TriangleMesh:
 
 
 def write_mesh(path: Path, mesh: TriangleMesh) -> None:
-    """Write a triangle mesh as binary PLY, with float32 coordinates where these are exact."""
+    """Write a triangle mesh as binary PLY, with float32 coordinates if these are exact."""
     header = Header.of(PointCloud(mesh.vertices))
     xyz = tuple(Property(name, header.point_dtype) for name in ("x", "y", "z"))
     index = Property("vertex_indices", np.dtype(np.int32), np.dtype(np.uint8))

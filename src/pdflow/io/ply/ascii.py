@@ -1,4 +1,4 @@
-"""The rows of a PLY element in text, lists of any length included, as tables and back."""
+"""The rows of a PLY element in text, with lists of any length, as tables and back."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def encode_ascii(element: Element, table: Mapping[str, Any]) -> str:
 
 
 def _equal_ascii_rows(lines: Sequence[str], element: Element) -> tuple[Doubles, Doubles] | None:
-    """For each property its numbers and list lengths, if all rows are as the first; or None."""
+    """Numbers and list lengths of each property if all rows are like the first, or None."""
     first = lines[0].split() if lines else []
     columns = try_parse_rows(lines, len(first))
     if not first or columns is None:
@@ -84,7 +84,7 @@ def _equal_ascii_rows(lines: Sequence[str], element: Element) -> tuple[Doubles, 
 def _ragged_ascii_rows(
     lines: Sequence[str], first_line: int, element: Element, path: Path
 ) -> tuple[Doubles, Doubles]:
-    """For each property its numbers and list lengths, row by row."""
+    """Numbers and list lengths of each property, row by row."""
     numbers: list[list[float]] = [[] for _ in element.properties]
     counts: list[list[int]] = [[] for _ in element.properties]
     for i, line in enumerate(lines):
@@ -94,8 +94,8 @@ def _ragged_ascii_rows(
             _split_row(list(map(float, line.split())), element, numbers, counts)
         except (ValueError, IndexError, OverflowError) as error:
             raise PdflowError(
-                f"{path}, line {first_line + i}: no row of element {element.name!r} as the header "
-                "describes it: correct that line."
+                f"{path}, line {first_line + i}: this is not a row of element {element.name!r} as "
+                "the header describes it: correct that line."
             ) from error
     return (
         [np.array(values, np.float64) for values in numbers],
@@ -109,7 +109,7 @@ def _split_row(
     numbers: Sequence[list[float]],
     counts: Sequence[list[int]],
 ) -> None:
-    """Append the numbers of one row, and how many there are, to the properties they belong to."""
+    """Append the numbers of one row, and their count, to each property."""
     at = 0
     for p, values, lengths in zip(element.properties, numbers, counts, strict=True):
         length = 1
@@ -143,10 +143,10 @@ def _ragged_lines(element: Element, table: Mapping[str, Any]) -> str:
 def _fit(
     values: NDArray[np.float64], dtype: np.dtype[Any], p: Property, element: Element, path: Path
 ) -> NDArray[Any]:
-    """Numbers read from text in the dtype that the header gives them."""
+    """Numbers from text in the dtype of the header."""
     if dtype.kind != "f" and not is_exact(values, dtype):
         raise PdflowError(
-            f"{path}: property {p.name!r} of element {element.name!r} holds a value that is no "
+            f"{path}: property {p.name!r} of element {element.name!r} has a value that is not "
             f"{TYPE_NAMES[dtype]}: correct the value or the header."
         )
     with np.errstate(over="ignore"):

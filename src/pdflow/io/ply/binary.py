@@ -1,6 +1,6 @@
-"""The rows of a PLY element in binary, lists of any length included, as arrays and back.
+"""The rows of a PLY element in binary, with lists of any length, as arrays and back.
 
-A table maps each property to an array (one value per row), or for a list property to
+A table maps a property to an array (one value per row), and a list property to
 `{"counts": (rows,), "values": (sum of counts,)}`.
 """
 
@@ -23,7 +23,7 @@ Table = dict[str, Any]
 def decode_binary(
     data: bytes, start: int, element: Element, order: ByteOrder, path: Path
 ) -> tuple[Table, int]:
-    """The table whose rows begin at byte `start` of `data`, and where they end."""
+    """The table whose rows begin at byte `start` of `data`, and the byte after its end."""
     if start + element.count * element.row_bytes > len(data):
         raise cut_short(element, path)
     if not element.properties:
@@ -58,7 +58,7 @@ def encode_binary(
 def _decode_equal_rows(
     data: bytes, start: int, element: Element, order: ByteOrder, path: Path
 ) -> tuple[Table, int] | None:
-    """The table if all its rows have lists of the same lengths as the first row; or None."""
+    """The table if all rows have lists of the same lengths as the first row, or None."""
     if not element.count:
         return None
     _, counts = _walk(data, start, element, order, path, rows=1)
@@ -143,9 +143,9 @@ def _encode_ragged_rows(
 def _walk(
     data: bytes, start: int, element: Element, order: ByteOrder, path: Path, rows: int
 ) -> tuple[NDArray[np.int64], list[NDArray[np.int64]]]:
-    """(rows,) end of every row, and for each list property (rows,) its lengths.
+    """(rows,) end of each row, and (rows,) lengths of each list property.
 
-    Where a row begins is known only when the row before it has been read, hence the loop.
+    A row begins where the row before it ends, so this loop cannot be vectorised.
     """
     steps: list[tuple[int, struct.Struct, int]] = []
     before = 0
@@ -185,7 +185,7 @@ def _walk(
 def _positions(
     element: Element, row_starts: NDArray[np.int64], counts: Sequence[NDArray[np.int64]]
 ) -> list[NDArray[np.int64]]:
-    """For each property (rows,): the byte its value, or the length of its list, begins at."""
+    """For each property (rows,): the first byte of its value or of its list length."""
     positions = []
     at = row_starts
     lengths = iter(counts)
@@ -200,9 +200,9 @@ def _positions(
 def _list_bytes(
     size: int, starts: NDArray[np.int64], lengths: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """(size,): which bytes belong to the lists that start here and are `lengths` bytes long.
+    """(size,): whether a byte belongs to a list; lists have these starts and lengths in bytes.
 
-    No two lists touch, since the length of a list stands before it.
+    No two lists touch, because the length of a list precedes it.
     """
     used = lengths > 0
     change = np.zeros(size + 1, np.int8)
@@ -231,7 +231,7 @@ def _scatter(
 
 
 def equal_length(lists: Mapping[str, NDArray[Any]]) -> int | None:
-    """The length of every list, or None where they differ."""
+    """The common length of all lists, or None if they differ."""
     counts = lists["counts"]
     if not len(counts):
         return 0
@@ -241,6 +241,6 @@ def equal_length(lists: Mapping[str, NDArray[Any]]) -> int | None:
 def cut_short(element: Element, path: Path) -> PdflowError:
     """The error for a file that ends too early."""
     return PdflowError(
-        f"{path} ends before the {element.count} rows of element {element.name!r} that its header "
-        "promises: the file is cut or its header is wrong."
+        f"{path} ends before the {element.count} rows of element {element.name!r} that the header "
+        "promises: it is truncated or its header is wrong."
     )

@@ -35,7 +35,7 @@ BYTE_ORDERS: dict[str, ByteOrder] = {
 """Format name -> byte order of its numbers."""
 
 LINE_LIMIT = 500
-"""Longest comment we write; a widely used parser refuses lines of 1024 characters."""
+"""Longest comment to write; a widely used parser refuses lines of 1024 characters."""
 
 _FILLER = "pdflow."
 _LONGEST_LINE = 1 << 20
@@ -43,7 +43,7 @@ _LONGEST_LINE = 1 << 20
 
 @dataclass(frozen=True)
 class Property:
-    """One property: a scalar of `dtype`, or a list whose length is a number of `count_dtype`."""
+    """A property: a scalar of `dtype`, or a list with a length of `count_dtype`."""
 
     name: str
     dtype: np.dtype[Any]
@@ -57,7 +57,7 @@ class Property:
 
 @dataclass(frozen=True)
 class Element:
-    """A table of the file: `count` rows of the same properties."""
+    """A table in the file: `count` rows with the same properties."""
 
     name: str
     count: int
@@ -70,7 +70,7 @@ class Element:
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of a binary row; with lists, of the shortest row."""
+        """Bytes of a binary row; with lists, of the shortest possible row."""
         return sum((p.count_dtype or p.dtype).itemsize for p in self.properties)
 
     def row_dtype(self, order: ByteOrder) -> np.dtype[Any]:
@@ -80,7 +80,7 @@ class Element:
 
 @dataclass
 class PlyHeader:
-    """All that stands before the data. `lines` and `size` (bytes) tell where that begins."""
+    """Everything before the data, which begins after `lines` lines or `size` bytes."""
 
     format: str
     elements: list[Element]
@@ -95,7 +95,7 @@ class PlyHeader:
         return BYTE_ORDERS[self.format]
 
     def render(self, size: int = 0) -> bytes:
-        """The header as bytes; filled up to `size` bytes by comments that say nothing."""
+        """The header as bytes, padded to `size` bytes with empty comments."""
         top = ["ply", f"format {self.format} 1.0"]
         top += [f"comment {comment}" for comment in self.comments]
         top += [f"obj_info {info}" for info in self.obj_info]
@@ -113,12 +113,12 @@ class PlyHeader:
 
 
 def reserve_bytes(header: PlyHeader) -> int:
-    """Bytes that hold the header whatever its counts turn out to be."""
+    """Bytes that are enough for the header with any counts."""
     return len(header.render()) + 20 * len(header.elements) + len(f"comment {_FILLER}\n")
 
 
 def parse_header(file: BinaryIO, path: Path) -> PlyHeader:
-    """The header at the beginning of an open file, which is left at the first byte of data."""
+    """Parse the header of an open file and stop at the first byte of data."""
     header = PlyHeader("", [])
     names: list[tuple[str, int]] = []
     properties: list[list[Property]] = []
@@ -142,7 +142,7 @@ def parse_header(file: BinaryIO, path: Path) -> PlyHeader:
         elif keyword == "end_header":
             header.lines = number
         elif keyword:
-            raise PdflowError(f"{place}: {line[:40]!r} has no place in a PLY header: repair it.")
+            raise PdflowError(f"{place}: {line[:40]!r} does not belong in a PLY header: repair it.")
     if not header.format:
         raise PdflowError(f"{path}: the PLY header names no format: add 'format ascii 1.0'.")
     header.size = file.tell()
@@ -154,10 +154,10 @@ def parse_header(file: BinaryIO, path: Path) -> PlyHeader:
 
 
 def _lines(file: BinaryIO, path: Path) -> Iterator[tuple[int, str]]:
-    """Numbered header lines after the first, without their ends, up to `end_header`."""
+    """Header lines after the first with their numbers, without line ends, up to `end_header`."""
     start = file.read(5)
     if start[:3] != b"ply" or start[3:4] not in (b"\n", b"\r", b" ", b"\t"):
-        raise PdflowError(f"{path} does not begin with 'ply': it is no PLY file.")
+        raise PdflowError(f"{path} does not begin with 'ply': it is not a PLY file.")
     lone_return = start[3:4] == b"\r" and start[4:5] != b"\n"
     file.seek(0)
     number = 0
@@ -166,8 +166,10 @@ def _lines(file: BinaryIO, path: Path) -> Iterator[tuple[int, str]]:
         number += 1
         if not line.endswith((b"\n", b"\r")) and line.strip() != b"end_header":
             if len(line) < _LONGEST_LINE:
-                raise PdflowError(f"{path}: the PLY header has no 'end_header': the file is cut.")
-            raise PdflowError(f"{path}, line {number}: far too long for a PLY header.")
+                raise PdflowError(f"{path}: the PLY header has no 'end_header': it is truncated.")
+            raise PdflowError(
+                f"{path}, line {number}: too long for a PLY header, the file is damaged."
+            )
         text = decode_text(line.rstrip(b"\r\n"))
         if number > 1:
             yield number, text
@@ -188,7 +190,7 @@ def _read_to_return(file: BinaryIO) -> bytes:
 def _format(words: list[str], place: str) -> str:
     if not words or words[0] not in BYTE_ORDERS:
         raise PdflowError(
-            f"{place}: unknown PLY format {' '.join(words)[:40]!r}: it is one of "
+            f"{place}: unknown PLY format {' '.join(words)[:40]!r}: use one of "
             f"{', '.join(BYTE_ORDERS)}."
         )
     return words[0]
@@ -209,7 +211,7 @@ def _property(words: list[str], place: str) -> Property:
     for word in types:
         if word not in TYPES:
             raise PdflowError(
-                f"{place}: unknown property type {word[:40]!r}: it is one of {', '.join(TYPES)}."
+                f"{place}: unknown property type {word[:40]!r}: use one of {', '.join(TYPES)}."
             )
     if not name:
         raise PdflowError(f"{place}: a property needs a type and a name.")
@@ -227,7 +229,7 @@ def _with_distinct_names(properties: Sequence[Property]) -> tuple[Property, ...]
 
 
 def _fill(size: int) -> Iterator[str]:
-    """Comment lines of `size` bytes in all, line ends included."""
+    """Comment lines of `size` bytes in total, with line ends."""
     shortest = len(f"comment {_FILLER}\n")
     while size > 0:
         line = size if size <= LINE_LIMIT else min(LINE_LIMIT, size - shortest)

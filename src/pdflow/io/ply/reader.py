@@ -1,4 +1,4 @@
-"""Read a PLY file: its header and other elements at once, its vertices in chunks."""
+"""Read a PLY file: header and other elements at once, vertices in chunks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DIALECT = Dialect(frozenset(TYPE_NAMES))
 
 
 class PlyReader(Reader):
-    """An open PLY file. Vertices with lists are read at once, all others in chunks."""
+    """An open PLY file. Vertices with lists are read at once, others in chunks."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -43,7 +43,7 @@ class PlyReader(Reader):
             raise
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
     def chunks(self, size: int = CHUNK) -> Iterator[PointCloud]:
@@ -82,7 +82,7 @@ class PlyReader(Reader):
                 lines.require_end()
 
     def _with_all_digits(self, element: Element) -> Element:
-        """Vertices with coordinates of float64: in text they may have more digits than a float."""
+        """Vertices with float64 coordinates: text may have more digits than float32."""
         if element is not self._vertex:
             return element
         double = np.dtype(np.float64)
@@ -110,14 +110,16 @@ class PlyReader(Reader):
                 missing = [name for name in COORDINATES if name not in scalars]
                 if missing:
                     raise PdflowError(
-                        f"{self._path}: its vertices have no {' and no '.join(missing)}: a cloud "
+                        f"{self._path}: the vertices have no {' and no '.join(missing)}: a cloud "
                         "needs x, y and z."
                     )
                 return element
-        raise PdflowError(f"{self._path}: the PLY header has no element 'vertex': no cloud in it.")
+        raise PdflowError(
+            f"{self._path}: the PLY header has no element 'vertex': it is not a cloud."
+        )
 
     def _read_binary_tables(self) -> dict[str, Table]:
-        """All elements, but vertices without lists only where they begin."""
+        """All elements; of vertices without lists only their first byte."""
         tables: dict[str, Table] = {}
         at, data, base = self._ply.size, b"", 0
         for element in self._ply.elements:
@@ -137,13 +139,13 @@ class PlyReader(Reader):
             data = data if element.has_lists else b""
         if self._size - at >= max(self._ply.elements[-1].row_bytes, 1):
             raise PdflowError(
-                f"{self._path}: {self._size - at} bytes follow the rows that its header promises: "
-                "correct the counts in the header."
+                f"{self._path}: {self._size - at} bytes follow after the rows that the header "
+                "promises: correct the counts in the header."
             )
         return tables
 
     def _read_ascii_tables(self) -> dict[str, Table]:
-        """All elements, but vertices without lists are passed over."""
+        """All elements except vertices without lists, which are skipped."""
         least = sum(2 * e.count * len(e.properties) for e in self._ply.elements)
         if least > self._size - self._ply.size + 1:
             raise cut_short(max(self._ply.elements, key=lambda e: e.count), self._path)
@@ -164,7 +166,7 @@ class PlyReader(Reader):
         return tables
 
     def _describe(self, tables: dict[str, Table]) -> None:
-        """Set the header, and how vertices become attributes."""
+        """Set the header and the mapping from vertices to attributes."""
         metadata, note = take_note(decode_comments(self._ply.comments))
         ply = self._kept(tables, metadata.pop("ply", None))
         scalars = {p.name: p.dtype for p in self._vertex.properties if not p.is_list}
@@ -232,7 +234,7 @@ class _Lines:
         self._text.close()
 
     def take(self, rows: int, element: Element) -> list[str]:
-        """The next lines with this many rows in them; blank lines come on top."""
+        """The next lines with this many rows; blank lines do not count."""
         if not element.properties:
             return []
         lines: list[str] = []
@@ -246,23 +248,23 @@ class _Lines:
         return lines
 
     def require_end(self) -> None:
-        """Refuse a file with more rows than its header promises."""
+        """Refuse a file with more rows than the header promises."""
         for line in self._text:
             if not line.isspace():
                 raise PdflowError(
-                    f"{self._path}, line {self.next_line}: rows follow that its header does not "
-                    "promise: correct the counts in the header."
+                    f"{self._path}, line {self.next_line}: there are more rows than the header "
+                    "promises: correct the counts in the header."
                 )
             self.next_line += 1
 
 
 def _width(counts: NDArray[Any]) -> int:
-    """The length of every list, or 0 where they differ or are empty."""
+    """The common length of all lists, or 0 if they differ or are empty."""
     return int(counts[0]) if len(counts) and (counts == counts[0]).all() else 0
 
 
 def _rows(table: Table, start: int, stop: int) -> Table:
-    """Rows of a table; of lists that differ in length (kept in the metadata) all."""
+    """Rows of a table, with the values of lists that all have one length."""
     part: Table = {}
     for name, values in table.items():
         if not isinstance(values, dict):

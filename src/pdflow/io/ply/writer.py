@@ -1,4 +1,4 @@
-"""Write a PLY file in chunks: the vertices as they come, then the other elements."""
+"""Write a PLY file in chunks: the vertices first, then the other elements."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from pdflow.io.tabular.columns import COORDINATES, is_plain_name, plan_writing, 
 
 
 class PlyWriter(Writer):
-    """A PLY file being written.
+    """A PLY file that is written in chunks.
 
-    cloud  the whole cloud where it is known: it decides dtypes, and the header needs no room
-           for another count
+    cloud  the whole cloud if known: its values decide the dtypes, and the header needs no spare
+           room for the final count
     """
 
     def __init__(self, path: Path, header: Header, cloud: PointCloud | None = None) -> None:
@@ -61,11 +61,11 @@ class PlyWriter(Writer):
         self._file.write(self._ply.render(self._size))
 
     def write(self, chunk: PointCloud) -> None:
-        """Append points; attributes must be those of the header."""
+        """Append points with exactly the attributes of the header."""
         element = replace(self._vertex, count=len(chunk))
         points: NDArray[Any] = chunk.points
         if self._vertex.properties[0].dtype.kind != "f":
-            points = points.astype(np.int64)  # so that text has no decimal points either
+            points = points.astype(np.int64)  # so that text has no decimal points
         elif self._vertex.properties[0].dtype == np.float32 and self._ply.format != "ascii":
             self._rounding.add(chunk.points)
         table: Table = dict(zip(COORDINATES, points.T, strict=True))
@@ -84,15 +84,15 @@ class PlyWriter(Writer):
         try:
             if self._ragged and self._count != self._vertices:
                 raise PdflowError(
-                    f"{self._count} points came where {self._vertices} have lists of their own: "
-                    "remove metadata['ply']['ragged'] or keep all points."
+                    f"{self._count} points were written, but {self._vertices} have lists of their "
+                    "own: keep all points, or remove metadata['ply']['ragged']."
                 )
             held = self._tables_of(self._count)
             for name, (element, table) in self._tables.items():
                 if name in held:
                     self._write_rows(element, table)
                 else:
-                    self._losses.append(f"element {name!r} (it refers to other points)")
+                    self._losses.append(f"element {name!r} (it refers to removed points)")
             self._describe(self._count, held)
             self._file.seek(0)
             self._file.write(self._ply.render(self._size))
@@ -105,10 +105,10 @@ class PlyWriter(Writer):
         self._file.close()
 
     def _plan_vertices(self, header: Header, own: dict[str, Any], cloud: PointCloud | None) -> None:
-        """Decide the properties of a vertex."""
+        """Choose the properties of a vertex."""
         self._ragged = own.get("ragged", {})
         if self._ragged and header.count != self._vertices:
-            self._losses += [f"list {name!r} of other points" for name in self._ragged]
+            self._losses += [f"list {name!r} (its points have changed)" for name in self._ragged]
             self._ragged = {}
         fields = dict(header.fields)
         self._lists: dict[str, np.dtype[Any]] = {}
@@ -135,7 +135,7 @@ class PlyWriter(Writer):
         self._vertex = Element("vertex", 0, tuple(properties))
 
     def _tables_of(self, count: int) -> list[str]:
-        """The other elements that still make sense with this many vertices."""
+        """The other elements that are still valid with this many vertices."""
         return [
             name
             for name, (element, _) in self._tables.items()
@@ -156,7 +156,7 @@ class PlyWriter(Writer):
 
 
 def _split_metadata(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What the file itself says, checked, and what has to go into comments."""
+    """The valid entries of metadata["ply"], and all metadata that goes into comments."""
     ply = metadata.get("ply")
     kept = dict(ply) if isinstance(ply, dict) else {}
     own: dict[str, Any] = {"format": "binary_little_endian"}
@@ -183,7 +183,7 @@ def _split_metadata(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], dict[s
 def _coordinate_dtype(
     own: Mapping[str, Any], header: Header, points: NDArray[np.float64] | None
 ) -> np.dtype[Any]:
-    """The dtype the file had, where that is exact (text has all digits anyway)."""
+    """The dtype of the original file if it is exact, as it always is in text."""
     double = np.dtype(np.float64)
     needed = header.point_dtype if header.point_dtype in TYPE_NAMES else double
     if "coordinates" not in own:
@@ -195,14 +195,14 @@ def _coordinate_dtype(
 
 
 def _valid_tables(elements: object, losses: list[str]) -> dict[str, tuple[Element, Table]]:
-    """The other elements as they can be written; what they are not is named in `losses`."""
+    """The other elements that can be written; `losses` names the rest."""
     tables: dict[str, tuple[Element, Table]] = {}
     for name, kept in elements.items() if isinstance(elements, dict) else ():
         try:
             count, table = int(kept["count"]), dict(kept["properties"])
             properties = tuple(_property(key, values, count) for key, values in table.items())
             if not is_plain_name(name) or name == "vertex" or count < 0:
-                raise ValueError("no element")
+                raise ValueError("not an element")
         except (KeyError, TypeError, ValueError, AttributeError):
             losses.append(f"element {name!r}")
         else:
@@ -213,16 +213,16 @@ def _valid_tables(elements: object, losses: list[str]) -> dict[str, tuple[Elemen
 def _property(name: str, values: Any, count: int) -> Property:
     """The property that holds these values of an element with `count` rows."""
     if not is_plain_comment(name) or not name:
-        raise ValueError("no name of a property")
+        raise ValueError("not a property name")
     if isinstance(values, np.ndarray) and values.shape == (count,) and values.dtype in TYPE_NAMES:
         return Property(name, values.dtype)
     if _is_list_table(values) and len(values["counts"]) == count:
         return Property(name, values["values"].dtype, values["counts"].dtype)
-    raise ValueError("no values of a property")
+    raise ValueError("not the values of a property")
 
 
 def _is_list_table(lists: Any) -> bool:
-    """Whether this is `{"counts": ..., "values": ...}` with counts that fit the values."""
+    """Whether this is `{"counts": ..., "values": ...}` with matching sizes."""
     if not isinstance(lists, dict) or set(lists) != {"counts", "values"}:
         return False
     counts, values = lists["counts"], lists["values"]
@@ -239,7 +239,7 @@ def _is_list_table(lists: Any) -> bool:
 
 
 def _names_vertices(element: Element) -> bool:
-    """Whether rows refer to vertices by number, as faces and edges do."""
+    """Whether rows refer to vertices by index, as faces and edges do."""
     numbers = [p.name for p in element.properties if p.dtype.kind in "iu"]
     return any(re.fullmatch(r"vertex.*|v\d", name) for name in numbers)
 

@@ -1,1 +1,1 @@
-"""What formats that are tables of points share: rows of text, columns and their types."""
+"""Shared by formats that are tables of points: text rows, columns and their types."""

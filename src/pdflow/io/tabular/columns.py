@@ -1,11 +1,11 @@
-"""Attributes as flat scalar columns and back, for formats that are tables of scalars.
+"""Attributes as scalar columns and back, for formats that are tables of scalars.
 
-`colors` (M, 3) is red, green, blue; `normals` (M, 3) is nx, ny, nz; any other (M, W) attribute
-is name_0 ... name_{W-1}; (M,) is one column of its own name. A format says in a `Dialect` what
-its columns can be; `plan_writing` and `plan_reading` give a `Layout`, which splits attributes
-into columns and joins columns into attributes, chunk by chunk:
+`colors` (M, 3) is red, green, blue; `normals` (M, 3) is nx, ny, nz; any other (M, W) attribute is
+name_0 ... name_{W-1}; (M,) is one column of its own name. A `Dialect` describes the columns that a
+format can have. `plan_writing` and `plan_reading` return a `Layout`, which splits attributes into
+columns and joins columns into attributes, chunk by chunk:
 
-    layout = plan_writing(header.fields, DIALECT)          # values=attributes when they are known
+    layout = plan_writing(header.fields, DIALECT)          # with values=attributes if known
     metadata = with_note(header.metadata, layout)          # write these as comments
     columns = layout.split(chunk.attributes)               # column name -> (M,) array
     warn_of_losses("PLY", layout.losses)
@@ -14,8 +14,8 @@ into columns and joins columns into attributes, chunk by chunk:
     layout = plan_reading(columns_of_the_file, DIALECT, note)
     attributes = layout.join(columns)
 
-What a plain reading of the columns would not bring back (bool, int64 held as float64, odd names,
-width 1) is remembered in the note, one metadata entry that is there only when it is needed.
+The note is one metadata entry. It records what the columns alone do not show (bool, int64 stored as
+float64, odd names, width 1) and is written only if needed.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ COORDINATES = ("x", "y", "z")
 COLORS = ("red", "green", "blue")
 NORMALS = ("nx", "ny", "nz")
 NOTE = "columns"
-"""Name of the metadata entry that remembers what columns alone do not say."""
+"""Name of the metadata entry that records what the columns alone do not show."""
 
 Attributes = Mapping[str, NDArray[Any]]
 Dtypes = Mapping[str, np.dtype[Any]]
 
 
 def is_plain_name(name: str) -> bool:
-    """Whether any parser takes `name` for one word.
+    """Whether every parser reads `name` as one word.
 
     >>> [is_plain_name(name) for name in ("gps_time", "two words", "", "Höhe")]
     [True, False, False, False]
@@ -55,14 +55,14 @@ def is_plain_name(name: str) -> bool:
 
 @dataclass(frozen=True)
 class Dialect:
-    """What the columns of a format can be.
+    """The columns that a format can have.
 
-    dtypes     native dtypes that a column can be stored in
-    triples    attributes with a spelling of their own -> the names of their three columns
-    reserved   column names that no attribute may have
-    canonical  how the format's reader understands the name of a column (aliases, letter case)
-    inferred   the dtypes that a plain reading gives columns of these names and dtypes
-    is_legal   whether the format can write this name of a column
+    dtypes     native dtypes of a stored column
+    triples    attribute with special column names -> its three columns
+    reserved   column names that no attribute may use
+    canonical  the name that the format's reader gives a column (aliases, letter case)
+    inferred   the dtypes that reading without a note gives columns of these names and dtypes
+    is_legal   whether the format can write this column name
     """
 
     dtypes: frozenset[np.dtype[Any]]
@@ -82,8 +82,8 @@ class Layout:
     columns  column name -> dtype in the file, in file order
     fields   attribute name -> Field
     parts    attribute name -> its columns
-    note     what to remember beside the columns; empty where they say it all
-    losses   what the columns cannot hold, each in words
+    note     what the columns alone do not show; empty if they show everything
+    losses   what the columns cannot hold, as phrases
     """
 
     columns: dict[str, np.dtype[Any]]
@@ -99,8 +99,8 @@ class Layout:
             values, kind = attributes.get(name), self.fields[name]
             if values is None or Field.of(values) != kind:
                 raise PdflowError(
-                    f"A chunk's attribute {name!r} is not what the header of the file says: "
-                    "give every chunk the same attributes."
+                    f"Attribute {name!r} of a chunk differs from the header: give every chunk "
+                    "the same attributes."
                 )
             for part, column in zip(parts, values.T if kind.width else [values], strict=True):
                 try:
@@ -108,8 +108,8 @@ class Layout:
                 except PdflowError as error:
                     raise PdflowError(
                         f"The values of attribute {name!r} do not fit {self.columns[part].name}, "
-                        f"the widest number of this format: choose one with {kind.dtype.name}, "
-                        "such as las, pcd or npz."
+                        "the widest number of this format: choose a format with "
+                        f"{kind.dtype.name}, such as las, pcd or npz."
                     ) from error
         return {part: columns[part] for part in self.columns}
 
@@ -130,9 +130,9 @@ def plan_writing(
 ) -> Layout:
     """The columns that hold these attributes.
 
-    Each is stored in its own dtype, or in the narrowest that is exact for `values`. Without
-    values (streaming) it is the narrowest that is exact for all of the dtype, or float64 for
-    64-bit integers, and then `Layout.split` refuses a chunk that float64 does not hold exactly.
+    Each column has the attribute's dtype, or the narrowest one that is exact for `values`. Without
+    values (streaming) it is the narrowest one that is exact for every value of the dtype; 64-bit
+    integers fall back to float64, and `Layout.split` refuses a chunk that float64 cannot hold.
 
     >>> plan = plan_writing({"ok": Field(np.dtype(bool))}, Dialect(frozenset({np.dtype("u1")})))
     >>> {name: dtype.name for name, dtype in plan.columns.items()}, plan.note
@@ -166,10 +166,10 @@ def plan_writing(
 
 
 def plan_reading(columns: Dtypes, dialect: Dialect, note: object = None) -> Layout:
-    """The attributes that these columns (without the coordinates) hold.
+    """The attributes in these columns, which exclude the coordinates.
 
-    A note that does not fit the columns, as after an edit by other software, is ignored. Aliases
-    of one of three columns (r for red) count only where all three are there.
+    A note that does not match the columns, as after an edit by other software, is ignored. Aliases
+    such as r for red count only if all three columns of the triple are present.
 
     >>> names = ("red", "green", "blue", "w_0", "w_1")
     >>> u1 = np.dtype("u1")
@@ -215,7 +215,7 @@ def plan_reading(columns: Dtypes, dialect: Dialect, note: object = None) -> Layo
 
 
 def with_note(metadata: Mapping[str, Any], layout: Layout) -> dict[str, Any]:
-    """The metadata to write: what is there, and the note where one is needed."""
+    """The metadata to write, with the note if one is needed."""
     if not layout.note and NOTE not in metadata:
         return dict(metadata)
     note: dict[str, Any] = {"attributes": layout.note}
@@ -225,7 +225,7 @@ def with_note(metadata: Mapping[str, Any], layout: Layout) -> dict[str, Any]:
 
 
 def take_note(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], object]:
-    """The metadata as it was before `with_note`, and the note (None where there is none).
+    """The metadata from before `with_note`, and the note, or None.
 
     >>> layout = Layout({}, {}, {}, note={"a": {}})
     >>> take_note(with_note({"crs": "EPSG:4326"}, layout))
@@ -241,7 +241,7 @@ def take_note(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], object]:
 
 
 def distinct_names(names: Iterable[str]) -> list[str]:
-    """Names for columns as a file spells them, with later duplicates and gaps made distinct.
+    """Column names as in the file, with duplicates and empty names made distinct.
 
     >>> distinct_names(["x", "", "x", "x_"])
     ['x', 'unnamed', 'x_', 'x__']
@@ -256,12 +256,12 @@ def distinct_names(names: Iterable[str]) -> list[str]:
 
 
 def _remember(parts: Sequence[str], kind: Field) -> dict[str, Any]:
-    """An attribute's entry in the note."""
+    """The entry of an attribute in the note."""
     return {"columns": list(parts), **note_of(kind)}
 
 
 def noted_fields(note: object) -> Iterable[tuple[str, list[str], Field]]:
-    """The entries of a note that make sense: attribute, its columns, its field."""
+    """The valid entries of a note: attribute, its columns, its field."""
     for name, entry in note.items() if isinstance(note, dict) else ():
         kind, names = noted_field(entry), entry.get("columns") if isinstance(entry, dict) else None
         if kind is None or not isinstance(names, list):
@@ -271,7 +271,7 @@ def noted_fields(note: object) -> Iterable[tuple[str, list[str], Field]]:
 
 
 def _numbered_groups(columns: Dtypes) -> list[tuple[str, list[str]]]:
-    """Runs of columns name_0, name_1, ... with one dtype, as name -> columns."""
+    """Runs of columns name_0, name_1, ... of one dtype: name and columns."""
     groups: list[tuple[str, list[str]]] = []
     for part in columns:
         match = re.fullmatch(r"(.+)_(0|[1-9][0-9]*)", part)
@@ -288,7 +288,7 @@ def _numbered_groups(columns: Dtypes) -> list[tuple[str, list[str]]]:
 
 
 def _name_columns(widths: Mapping[str, int], dialect: Dialect) -> dict[str, tuple[str, ...]]:
-    """Distinct legal column names for attributes, the plain ones kept where possible."""
+    """Distinct legal column names for attributes; plain names stay if possible."""
     taken = set(dialect.reserved)
     parts: dict[str, tuple[str, ...]] = {}
 
@@ -318,14 +318,14 @@ def _numbered(name: str, width: int) -> tuple[str, ...]:
 
 
 def _plain_name(name: str) -> str:
-    """A readable name of letters, digits and underscores for any name."""
+    """A readable name of letters, digits and underscores."""
     letters = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     plain: str = re.sub(r"[^A-Za-z0-9]+", "_", letters).strip("_")
     return plain or "unnamed"
 
 
 def _common_dtype(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any] | None:
-    """The dtype that holds all of these exactly; None where there is none."""
+    """The dtype that holds all of these exactly, or None."""
     common = np.result_type(*dtypes)
     return common if all(always_exact(dtype, common) for dtype in dtypes) else None
 

@@ -1,7 +1,7 @@
 """Any number type as one of the ten that every format knows, bit by bit.
 
-Booleans, half floats, complex numbers, dates and foreign byte orders are stored as integers or
-floats of the same bits; a format that notes the real type can give them back exactly.
+Booleans, half floats, complex numbers, dates and foreign byte orders become integers or floats of
+the same bits; a format that notes the real type restores them exactly.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _STAND_INS = {"?": "u1", "e": "<u2", "F": "<f4", "D": "<f8", "m": "<i8", "M": "<
 
 
 def note_of(kind: Field) -> dict[str, Any]:
-    """What `noted_field` needs to give the field back.
+    """The note from which `noted_field` restores the field.
 
     >>> noted_field(note_of(Field(np.dtype("u2"), 3)))
     Field(dtype=dtype('uint16'), width=3)
@@ -30,7 +30,7 @@ def note_of(kind: Field) -> dict[str, Any]:
 
 
 def noted_field(note: object) -> Field | None:
-    """The `dtype` and `width` in a note that a file carries; None where they make no sense.
+    """The field in a note of a file; None if its `dtype` or `width` is invalid.
 
     >>> noted_field({"dtype": "(u2", "width": 0}) is None
     True
@@ -47,7 +47,7 @@ def noted_field(note: object) -> Field | None:
 
 
 def plain_type(dtype: np.dtype[Any]) -> tuple[np.dtype[Any], int] | None:
-    """The plain type that holds a dtype, and how many values of it one value takes.
+    """The plain type for a dtype, and how many plain values one value needs.
 
     >>> plain_type(np.dtype(np.complex64)), plain_type(np.dtype("U3"))
     ((dtype('float32'), 2), None)

@@ -1,4 +1,4 @@
-"""Rows of numbers as text: lines to columns and columns to lines, fast, errors with their line."""
+"""Rows of numbers as text: lines to columns and back, fast, with the line in every error."""
 
 from __future__ import annotations
 
@@ -20,8 +20,12 @@ _ROWS_AT_ONCE = 4096
 
 @dataclass(frozen=True)
 class RowStyle:
-    """How a row is written: the delimiter (None: blanks and tabs), a decimal comma, a last
-    delimiter that ends each row."""
+    """How a row is written.
+
+    delimiter            between values; None for blanks and tabs
+    decimal_comma        whether 1,5 means 1.5
+    ends_with_delimiter  whether each row ends with a delimiter
+    """
 
     delimiter: str | None = None
     decimal_comma: bool = False
@@ -37,7 +41,7 @@ class RowStyle:
         return values if self.delimiter or line.strip() else []
 
     def clean(self, lines: Sequence[str]) -> Sequence[str]:
-        """Lines with a decimal point and without a last delimiter."""
+        """Lines with a decimal point and without a final delimiter."""
         if self.decimal_comma or self.ends_with_delimiter:
             return [self._clean(line) for line in lines]
         return lines
@@ -54,7 +58,7 @@ BLANKS = RowStyle()
 
 
 def is_number(text: str) -> bool:
-    """Whether text is one number as files write it.
+    """Whether text is one number in the notation of files.
 
     >>> [is_number(text) for text in ("1", "-1e-3", "nan", "1_000", "x", "")]
     [True, True, True, False, False, False]
@@ -67,7 +71,7 @@ def is_number(text: str) -> bool:
 
 
 def is_comment(line: str) -> bool:
-    """Whether a line holds no row: blank, or a comment."""
+    """Whether a line is blank or a comment."""
     line = line.lstrip()
     return not line or line.startswith(COMMENT_MARKS)
 
@@ -81,7 +85,7 @@ def parse_rows(
 ) -> list[NDArray[Any]]:
     """Columns (M,) of float64 or 64-bit integers; blank lines and comments are skipped.
 
-    first_line  number of the first line in the file, to say where an error is
+    first_line  number of the first line in the file, for errors
 
     >>> [c.tolist() for c in parse_rows(["1 2"], [np.dtype("i8"), np.dtype("f8")], Path("a"), 1)]
     [[1], [2.0]]
@@ -102,7 +106,7 @@ def parse_rows(
 
 
 def try_parse_rows(lines: Sequence[str], columns: int) -> list[NDArray[Any]] | None:
-    """`parse_rows` of float64 values between blanks; None where these are no such rows."""
+    """`parse_rows` for float64 values between blanks; None if the lines are different."""
     try:
         return _parse(lines, [np.dtype(np.float64)] * columns, BLANKS)
     except ValueError:
@@ -133,7 +137,7 @@ def _parse(
     uniform = all(dtype == np.float64 for dtype in dtypes)
     record = [(f"c{i}", dtype) for i, dtype in enumerate(dtypes)]
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # a fraction where an integer belongs is only a warning
+        warnings.simplefilter("error")  # numpy only warns of a fraction in an integer column
         try:
             rows: NDArray[Any] = np.loadtxt(
                 style.clean(lines),
@@ -148,12 +152,12 @@ def _parse(
     if not uniform:
         return [rows[name] for name, _ in record]
     if rows.shape[1] != len(dtypes):
-        raise ValueError("all rows have another number of values")
+        raise ValueError("wrong number of values in all rows")
     return list(rows.T)
 
 
 def _first_bad_row(rows: Sequence[str], dtypes: Sequence[np.dtype[Any]], style: RowStyle) -> int:
-    """The first row that cannot be parsed, by halving."""
+    """The first row that cannot be parsed, by bisection."""
     good, bad = 0, len(rows)
     while bad - good > 1:
         middle = (good + bad) // 2
@@ -174,14 +178,14 @@ def _what_is_wrong(row: str, dtypes: Sequence[np.dtype[Any]], style: RowStyle) -
         try:
             _parse([value], [dtype], BLANKS)
         except ValueError:
-            return f"{value[:40]!r} is no {dtype.name}: {remedy}"
+            return f"{value[:40]!r} is not {dtype.name}: {remedy}"
     if len(values) != len(dtypes):
-        return f"{len(values)} values where {len(dtypes)} belong: {remedy}"
+        return f"{len(values)} values instead of {len(dtypes)}: {remedy}"
     return f"the row cannot be read: {remedy}"
 
 
 def _python_numbers(column: NDArray[Any]) -> list[Any]:
-    """Python numbers whose repr is the shortest text that brings the value back."""
+    """Python numbers whose repr is the shortest text that restores the value."""
     if column.dtype.kind == "f" and column.dtype.itemsize < 8:
         column = _shortest(column)
     elif column.dtype.kind == "b":
@@ -198,7 +202,7 @@ def _shortest(values: NDArray[Any]) -> NDArray[np.float64]:
     for digits in range(3, 10):
         value = exact[open_rows]
         power = digits - 1 - np.floor(np.log10(np.abs(value)))
-        # Powers of ten up to 22 are exact, so one division gives the double next to the decimal.
+        # Powers of ten up to 22 are exact, so one division gives the double nearest the decimal.
         down, up = 10.0 ** np.clip(power, 0, 22), 10.0 ** np.clip(-power, 0, 22)
         rounded = np.rint(value * down / up) / down * up
         with np.errstate(over="ignore"):

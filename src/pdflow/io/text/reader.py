@@ -1,8 +1,8 @@
-"""Read a text file: names and dtypes first, its rows in chunks.
+"""Read a text file: names and dtypes first, then rows in chunks.
 
-Which columns are whole numbers can only be told when all rows have been seen. Where a file has
-such columns and does not say their dtypes, it is read once to find out; what was read is kept
-if it is small, or else read again.
+Only a pass over all rows shows which columns are whole numbers. If a file has such columns and does
+not note their dtypes, the reader surveys it first. It keeps the values if they are few, or else
+reads the file again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pdflow.io.text.sniff import (
 )
 
 KEEP_BYTES = 1 << 26
-"""Most bytes of numbers that are kept from the search for whole numbers."""
+"""Most bytes of numbers that the survey keeps."""
 
 _SURVEY_ROWS = 100_000
 _INT, _UINT, _FLOAT = np.dtype(np.int64), np.dtype(np.uint64), np.dtype(np.float64)
@@ -44,7 +44,7 @@ Limits = dict[int, tuple[int, int]]
 
 
 class TextReader(Reader):
-    """An open text file. It is opened anew for every pass over its rows."""
+    """An open text file. Every pass over its rows opens it again."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -103,21 +103,21 @@ class TextReader(Reader):
     def _check_count(self, rows: int) -> None:
         if self._text.count is not None and rows != self._text.count:
             raise PdflowError(
-                f"{self._path} says that it holds {self._text.count} points but has {rows} rows: "
-                "the file is cut or its count is wrong."
+                f"{self._path} has {rows} rows, but its first line promises {self._text.count} "
+                "points: it is truncated or its count is wrong."
             )
 
     def _is_whole(self, column: int) -> bool:
-        """Whether a column, which is no coordinate, begins with whole numbers."""
+        """Whether a column other than a coordinate begins with whole numbers."""
         if column in self._axis_columns():
             return False
         values = [row[column] for row in self._text.sample if len(row) > column]
         return all(re.fullmatch(r"[+-]?[0-9]+", value) for value in values)
 
     def _survey(self, unknown: Sequence[int]) -> Limits:
-        """Column -> its smallest and largest value, for those that are whole numbers throughout.
+        """Column -> its smallest and largest value, for columns of whole numbers only.
 
-        Sets `self._dtypes`, and keeps the values where they are few.
+        Sets `self._dtypes`, and keeps the values if they are few.
         """
         limits: Limits = {}
         kept: list[Columns] | None = []
@@ -140,7 +140,7 @@ class TextReader(Reader):
         self._count = rows
         for i, (low, _) in limits.items():
             if low < 0 and self._dtypes[i] == _UINT:
-                self._dtypes[i] = _FLOAT  # no integer type holds both ends
+                self._dtypes[i] = _FLOAT  # no integer type holds both limits
         if kept is not None:
             self._kept = [
                 np.concatenate([part.astype(dtype) for part in parts])
@@ -149,7 +149,7 @@ class TextReader(Reader):
         return {i: span for i, span in limits.items() if self._dtypes[i].kind != "f"}
 
     def _parse_widening(self, lines: list[str], number: int, unknown: Sequence[int]) -> Columns:
-        """The columns in these lines; one that they show not to be whole becomes float."""
+        """The columns in these lines; a column with a fraction becomes float."""
         try:
             return self._parse(lines, number)
         except PdflowError:
@@ -170,17 +170,17 @@ class TextReader(Reader):
         return _FLOAT
 
     def _axis_columns(self) -> list[int]:
-        """The columns of x, y and z: the first three where their names do not say."""
+        """The columns of x, y and z: the first three if the names do not show them."""
         try:
             return find_axes(self._text.names or ())
         except ValueError as missing:
             raise PdflowError(
-                f"{self._path}: no column is called {missing} although others have such names: "
-                "name x, y and z, or none of them."
+                f"{self._path}: no column is called {missing}: name all of x, y and z, or none of "
+                "them."
             ) from missing
 
     def _names(self, limits: Limits | None = None) -> list[str]:
-        """The names of the columns; where the file has none, by what they seem to hold."""
+        """The names of the columns, guessed from their values if the file has none."""
         if self._text.names is not None:
             return self._text.names
         count, suffix = self._text.columns, self._path.suffix.lower()
@@ -199,7 +199,7 @@ class TextReader(Reader):
         return names
 
     def _is_color(self, start: int, limits: Limits | None) -> bool:
-        """Whether three columns are whole numbers from 0 to 255 (all of them, once surveyed)."""
+        """Whether three columns are whole numbers from 0 to 255: in all rows, once surveyed."""
         columns = range(start, start + 3)
         if limits is None:
             return all(self._is_whole(i) for i in columns)
@@ -207,14 +207,14 @@ class TextReader(Reader):
         return all(low >= 0 and high <= 255 for low, high in spans)
 
     def _is_normal(self, start: int) -> bool:
-        """Whether three columns of the first rows are vectors of length 1."""
+        """Whether three columns hold vectors of length 1 in the first rows."""
         rows = [row[start : start + 3] for row in self._text.sample if len(row) >= start + 3]
         vectors = [list(map(float, row)) for row in rows if all(map(is_number, row))]
         sq_lengths = np.square(np.array(vectors).reshape(-1, 3)).sum(1)
         return bool((np.abs(sq_lengths - 1) < 1e-2).all())
 
     def _noted_dtypes(self, note: object) -> dict[str, np.dtype[Any]]:
-        """Columns whose dtype the file itself tells -> the dtype to parse them in."""
+        """Columns whose dtype the file notes -> the dtype to parse them in."""
         known: dict[str, np.dtype[Any]] = {}
         plan = plan_reading(dict.fromkeys(self._text.names or (), _FLOAT), DIALECT, note)
         for name, columns, kind in noted_fields(note):
@@ -234,7 +234,7 @@ class TextReader(Reader):
             if self._columns[i] in colors and low >= 0 and high <= 65535:
                 dtypes[self._columns[i]] = np.dtype(np.uint8 if high <= 255 else np.uint16)
             elif words[i] in NORMALS and tilted:
-                dtypes[self._columns[i]] = _FLOAT  # 0 and 1 among fractions
+                dtypes[self._columns[i]] = _FLOAT  # a column of 0 and 1 beside fractions
         for axis in axes:
             del dtypes[self._columns[axis]]
         return plan_reading(dtypes, DIALECT, note), axes

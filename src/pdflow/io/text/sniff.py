@@ -1,4 +1,4 @@
-"""How a text file is laid out: encoding, comments, names, delimiter, where the rows begin."""
+"""The layout of a text file: encoding, comments, names, delimiter, start of the rows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _OTHER_AXES = (
     ("northing", "north", "latitude", "lat"),
     ("elevation", "elev", "height", "altitude", "alt", "h", "up"),
 )
-"""What x, y and z are called where none of them is there."""
+"""Names of the coordinates in files without x, y and z."""
 
 _WORDS = {"x": "x", "y": "y", "z": "z"} | {w: name for name in _ALIASES for w in _ALIASES[name]}
 _DELIMITERS = ",;|"
@@ -45,7 +45,7 @@ _SAMPLE_ROWS = 1000
 
 
 def canonical_name(name: str) -> str:
-    """What a column is called whatever the file's spelling of the well known ones.
+    """The common name of a well-known column in any spelling; other names stay.
 
     >>> [canonical_name(name) for name in ("X", "R", "Normal_X", "Intensity", "Height")]
     ['x', 'red', 'nx', 'intensity', 'Height']
@@ -54,12 +54,12 @@ def canonical_name(name: str) -> str:
 
 
 def find_axes(names: Sequence[str]) -> list[int]:
-    """The columns of x, y and z by their names, the first three where the names do not say.
+    """The columns of x, y and z by name, or the first three if no name matches.
 
     >>> find_axes(["id", "z", "y", "X"]), find_axes(["lat", "lon", "h"]), find_axes(["a", "b", "c"])
     ([3, 2, 1], [1, 0, 2], [0, 1, 2])
 
-    Some of x, y and z without the others is a ValueError that names these.
+    If only some of x, y and z are there, a ValueError names the missing ones.
     """
     words = [canonical_name(name) for name in names]
     missing = [axis for axis in "xyz" if axis not in words]
@@ -73,12 +73,12 @@ def find_axes(names: Sequence[str]) -> list[int]:
 
 
 def is_legal_name(name: str) -> bool:
-    """Whether a name in a header line can be told from the delimiters and from numbers."""
+    """Whether a name in a header line differs from delimiters and numbers."""
     return is_plain_name(name) and not set(name) & {*_DELIMITERS, '"', "'"} and not is_number(name)
 
 
 def inferred_dtypes(columns: Dtypes) -> Dtypes:
-    """The dtypes in which numbers come back from a file that does not tell them."""
+    """The dtypes in which numbers come back from a file without a note."""
     colors = color_columns(columns)
     double, whole, color = np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.uint8)
     return {
@@ -88,7 +88,7 @@ def inferred_dtypes(columns: Dtypes) -> Dtypes:
 
 
 def color_columns(names: Iterable[str]) -> set[str]:
-    """Those of the columns that are red, green and blue; none where one of them is missing."""
+    """The columns red, green and blue; none if one of them is missing."""
     words = {name: canonical_name(name) for name in names}
     found = {name for name, word in words.items() if word in COLORS}
     return found if len({words[name] for name in found}) == len(COLORS) else set()
@@ -105,15 +105,15 @@ DIALECT = Dialect(
 
 @dataclass(frozen=True)
 class TextLayout:
-    """What the beginning of a file tells.
+    """What the beginning of a file shows.
 
     encoding  of the text
     style     of the rows
     skip      lines before the first row
     columns   values in a row
-    names     of the columns; None where the file does not say
-    comments  before the first row (after the last in a file that begins with its count)
-    count     of the rows; None where the file does not say
+    names     of the columns, or None
+    comments  before the first row (after the last one if the file begins with its count)
+    count     of the rows, or None
     sample    the first rows, split into values
     """
 
@@ -128,12 +128,12 @@ class TextLayout:
 
 
 def open_text(path: Path, encoding: str) -> io.TextIOWrapper:
-    """The file as text with any line ends; what is no text is replaced, not refused."""
+    """The file as text with any line ends; invalid bytes are replaced, not refused."""
     return path.open(encoding=encoding, errors="replace", newline=None)
 
 
 def sniff(path: Path) -> TextLayout:
-    """Find out how a file is laid out, from as few of its lines as possible."""
+    """Detect the layout of a file from as few lines as possible."""
     with path.open("rb") as file:
         encoding = _encoding(file.read(_HEAD_BYTES), path)
     comments: list[str] = []
@@ -168,7 +168,7 @@ def sniff(path: Path) -> TextLayout:
         header = header if len(header) == columns else _words(header_line)
         if len(header) != columns:
             raise PdflowError(
-                f"{path}: its header names {len(header)} columns but line {number} has {columns} "
+                f"{path}: the header names {len(header)} columns, but line {number} has {columns} "
                 "values: give each column one name."
             )
     if count is not None and encoding in ("utf-8", "latin-1"):
@@ -189,8 +189,8 @@ def _encoding(head: bytes, path: Path) -> str:
             return name
     if b"\0" in head:
         raise PdflowError(
-            f"{path} is no text, for its byte {head.index(0)} is zero: give the format that it "
-            "has, or repair the file."
+            f"{path} is not text, because byte {head.index(0)} is zero: give its real format, or "
+            "repair it."
         )
     try:
         codecs.getincrementaldecoder("utf-8")().decode(head)
@@ -209,7 +209,7 @@ def _lines(text: io.TextIOWrapper, path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _row_styles(line: str) -> Iterator[RowStyle]:
-    """The styles in which a line is a row of three numbers or more, the likeliest first."""
+    """The styles in which a line is a row of at least three numbers, the likeliest first."""
     for decimal_comma in (False, True):
         for delimiter in (None, *_DELIMITERS):
             ends = delimiter is not None and line.rstrip().endswith(delimiter)
@@ -220,7 +220,7 @@ def _row_styles(line: str) -> Iterator[RowStyle]:
 
 
 def _common_style(sample: list[str]) -> RowStyle:
-    """The style of all these rows, or at least of the first: 1;2;3 may go on with 1,5;2;3."""
+    """A style of all these rows, or else of the first: 1,5;2;3 may follow after 1;2;3."""
     styles = list(_row_styles(sample[0]))
     for style in styles:
         if all(is_number(value) for row in sample for value in style.split(row)):
@@ -232,11 +232,11 @@ def _what_is_wrong(values: list[str]) -> str:
     for value in values:
         if not is_number(value):
             return f"{value[:40]!r} is not a number"
-    return f"{len(values)} values where a point has at least 3"
+    return f"{len(values)} values, but a point needs at least 3"
 
 
 def _comment(line: str) -> str:
-    """The text of a comment, without its mark and one blank after it."""
+    """The text of a comment without its mark and the blank after it."""
     line = line.strip()
     mark = next(mark for mark in COMMENT_MARKS if line.startswith(mark))
     return line[len(mark) :].removeprefix(" ")
@@ -274,7 +274,7 @@ def _trailing_comments(path: Path, encoding: str) -> list[str]:
 
 
 def _tail(file: BinaryIO, size: int, length: int) -> list[bytes]:
-    """The whole lines in the last bytes of a file."""
+    """The complete lines in the last bytes of a file."""
     file.seek(size - length)
     lines = file.read(length).splitlines()
     return lines[1:] if length < size else lines

@@ -1,4 +1,4 @@
-"""Write a text file in chunks: plain numbers where they say it all, or else names before them."""
+"""Write a text file in chunks: plain numbers if they are enough, or else names before them."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _PLAIN_COLUMNS: dict[str, list[tuple[str, ...]]] = {
     ".xyzrgb": [COLORS],
     ".pts": [("intensity",), COLORS, ("intensity", *COLORS)],
 }
-"""Suffix -> the columns after x, y, z that readers know without being told."""
+"""Suffix -> columns after x, y, z that readers expect without names."""
 
 
 class TextWriter(Writer):
-    """A text file being written. The suffix says which kind: CSV, PTS or XYZ.
+    """A text file that is written in chunks. The suffix chooses between CSV, PTS and XYZ.
 
-    attributes  of the whole cloud where it is known; then header.count is right, too
+    attributes  of the whole cloud if known; then header.count is exact, too
 
-    Names and metadata stand before the rows. In PTS, whose first line is the number of rows,
-    they stand after the last, where other software no longer reads.
+    Names and metadata stand before the rows. In PTS, whose first line is the number of rows, they
+    follow the last row, where other software no longer reads.
     """
 
     def __init__(self, path: Path, header: Header, attributes: Attributes | None = None) -> None:
@@ -51,7 +51,7 @@ class TextWriter(Writer):
             self._file.write(self._about)
 
     def write(self, chunk: PointCloud) -> None:
-        """Append points; attributes must be those of the header."""
+        """Append points with exactly the attributes of the header."""
         columns = [*chunk.points.T, *self._layout.split(chunk.attributes).values()]
         for start in range(0, len(chunk), _ROWS_AT_ONCE):
             rows = [column[start : start + _ROWS_AT_ONCE] for column in columns]
@@ -74,7 +74,7 @@ class TextWriter(Writer):
         self._file.close()
 
     def _describe(self, lines: list[str]) -> str:
-        """The lines with metadata and names; none where the numbers speak for themselves."""
+        """The lines with metadata and names; none if the numbers are enough."""
         names = list(self._layout.columns)
         about = "".join(f"# {line}".rstrip() + "\n" for line in lines)
         header = self._delimiter.join(["x", "y", "z", *names]) + "\n"

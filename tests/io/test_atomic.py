@@ -1,0 +1,104 @@
+"""Atomic writes: a new file at the end, or the old one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pdflow.errors import PdflowError
+from pdflow.io import atomic_path
+
+
+def test_the_new_file_takes_the_place_of_the_old_at_the_end(tmp_path: Path) -> None:
+    path = tmp_path / "out.txt"
+    path.write_text("old")
+    path.chmod(0o640)
+    with atomic_path(path) as temporary:
+        temporary.write_text("new")
+        assert temporary.parent == tmp_path
+        assert temporary.suffix == ".txt"
+        assert path.read_text() == "old"
+    assert path.read_text() == "new"
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_new_file_has_the_permissions_of_any_new_file(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_text("")
+    with atomic_path(tmp_path / "atomic") as temporary:
+        temporary.write_text("")
+    assert (tmp_path / "atomic").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def fail_half_way(path: Path, error: BaseException) -> None:
+    with atomic_path(path) as temporary:
+        temporary.write_text("half")
+        raise error
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, SystemExit])
+def test_any_error_leaves_the_old_file(tmp_path: Path, error: type[BaseException]) -> None:
+    path = tmp_path / "out.txt"
+    path.write_text("old")
+    with pytest.raises(error):
+        fail_half_way(path, error())
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_full_disk_is_told_in_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(PdflowError, match=r"out.txt could not be written \(No space left"):
+        fail_half_way(tmp_path / "out.txt", OSError(28, "No space left on device"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_temporary_file_has_the_suffix_that_its_writer_looks_at(tmp_path: Path) -> None:
+    with atomic_path(tmp_path / "out.data", suffix=".laz") as temporary:
+        assert temporary.suffix == ".laz"
+    assert [p.name for p in tmp_path.iterdir()] == ["out.data"]
+
+
+def test_a_link_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    target, link = tmp_path / "deep" / "real.txt", tmp_path / "link.txt"
+    target.write_text("old")
+    link.symlink_to(target)
+    with atomic_path(link) as temporary:
+        temporary.write_text("new")
+    assert link.is_symlink()
+    assert target.read_text() == "new"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("", "is a directory"),
+        ("no/such/out.txt", "does not exist"),
+        ("x" * 300, "cannot be written"),
+        ("file/out.txt", "does not exist"),
+        ("pipe", "is a device or a pipe"),
+    ],
+)
+def test_targets_that_cannot_be_files(tmp_path: Path, name: str, expected: str) -> None:
+    (tmp_path / "file").write_text("")
+    os.mkfifo(tmp_path / "pipe")
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(PdflowError, match=expected), atomic_path(tmp_path / name):
+        pass
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_write_protected_files_and_folders(tmp_path: Path) -> None:
+    path = tmp_path / "raw.txt"
+    path.write_text("raw")
+    path.chmod(0o444)
+    with pytest.raises(PdflowError, match="write-protected"), atomic_path(path):
+        pass
+    tmp_path.chmod(0o555)
+    with pytest.raises(PdflowError, match="cannot be written"), atomic_path(tmp_path / "new"):
+        pass
+    tmp_path.chmod(0o755)
+    assert path.read_text() == "raw"
