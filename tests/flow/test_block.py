@@ -25,11 +25,6 @@ def block(mixing: Bijection, groups: int, k: int = 0) -> Block:
     return Block(mixing, norm, *couplings)
 
 
-def as_plain_chain(flow: Flow) -> Chain:
-    """The same layers, one after the other."""
-    return Chain(Chain(list(part)) for part in flow)
-
-
 @pytest.fixture
 def x() -> Tensor:
     return torch.randn(2, 12, CHANNELS, dtype=torch.float64)
@@ -45,7 +40,7 @@ def test_a_flow_is_the_chain_of_its_layers(x: Tensor, groups: int, mixing: str) 
         mixings = [Permutation.random(CHANNELS), Reverse()]
     flow = Flow([block(mixings[0], groups, k=4), block(mixings[1], groups)]).double().eval()
     graph = patch_graph(x[..., :3], 4)
-    chain = as_plain_chain(flow)
+    chain = Chain(list(flow))
     for found, expected in (
         (flow.transform(x, graph), chain.transform(x, graph)),
         (flow.untransform(x, graph), chain.untransform(x, graph)),

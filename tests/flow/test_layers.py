@@ -6,7 +6,14 @@ import pytest
 import torch
 
 from pdflow.flow.actnorm import ActNorm
-from pdflow.flow.augment import AbsoluteCondition, Augmentation, EdgeCondition
+from pdflow.flow.augment import (
+    AbsoluteCondition,
+    Augmentation,
+    ConditionalCoupling,
+    EdgeCondition,
+    GatedFlow,
+    standard_normal_log_density,
+)
 from pdflow.flow.filters import FixedBinaryMask, LatentCodeConsistency, LearnableBinaryMask
 from pdflow.flow.permutation import InvertibleLinear
 from pdflow.flow.units import EdgeUnit
@@ -50,7 +57,7 @@ def test_inv1x1_starts_orthogonal() -> None:
     assert torch.allclose(weight @ weight.T, torch.eye(8), atol=1e-5)
 
 
-def test_edge_unit_equals_the_table_written_out() -> None:
+def test_graph_layers_of_an_edge_unit_equal_the_table_written_out() -> None:
     torch.manual_seed(0)
     unit = EdgeUnit(3, 8, 2, groups=2, k=4).double()
     x = torch.randn(2, 6, 3, dtype=torch.float64)
@@ -62,8 +69,7 @@ def test_edge_unit_equals_the_table_written_out() -> None:
         h = edges
         for layer in (unit.first, unit.second):
             h = torch.relu(h @ layer.weight[group] + layer.bias[group])
-        expected = h.amax(2) @ unit.third.weight[group] + unit.third.bias[group]
-        assert torch.allclose(unit(x, graph)[group], expected, atol=1e-12)
+        assert torch.allclose(unit.pool(x, graph)[0][group], h.amax(2), atol=1e-12)
 
 
 def test_edge_max_gives_the_same_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,7 +86,7 @@ def test_edge_max_gives_the_same_in_chunks(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_edge_unit_says_when_the_graph_is_too_small() -> None:
     with pytest.raises(ValueError, match="needs 4 neighbours"):
-        EdgeUnit(3, 8, 2, 1, k=4)(torch.zeros(1, 5, 3), torch.zeros(1, 5, 3, dtype=torch.long))
+        EdgeUnit(3, 8, 2, 1, k=4).pool(torch.zeros(1, 5, 3), torch.zeros(1, 5, 3).long())
 
 
 def test_condition_nets_equal_their_definition() -> None:
@@ -106,6 +112,19 @@ def test_patch_graph_is_exact_and_starts_with_the_point_itself() -> None:
     expected = torch.cdist(points.double(), points.double()).topk(7, largest=False).indices
     assert torch.equal(graph, expected)
     assert torch.equal(graph[..., 0], torch.arange(40).expand(2, 40))
+
+
+def test_samples_have_the_density_of_the_chain_of_layers() -> None:
+    torch.manual_seed(0)
+    flow = GatedFlow([ConditionalCoupling(5, 3, 6, bool(i % 2), "batch") for i in range(3)])
+    for parameter in flow.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    flow.double().eval()
+    eps, features = torch.randn(2, 7, 5).double(), torch.randn(2, 7, 3).double()
+    sample, negative_log_q = flow.sample(eps, features)
+    expected, log_det = flow.transform(eps, features)
+    torch.testing.assert_close(sample, expected, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(negative_log_q, log_det - standard_normal_log_density(eps))
 
 
 @pytest.mark.filterwarnings("ignore:Initializing zero-element")

@@ -211,21 +211,14 @@ class GatedFlow(Chain):
     def __init__(self, couplings: list[ConditionalCoupling]) -> None:
         super().__init__([*couplings, Sigmoid()])
 
-    def transform(self, x: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
-        """First step first."""
-        return self._couple(x, context, drawn=False)
-
     def sample(self, eps: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
         """Transform eps, drawn from N(0, I): y (B, N, C) and the terms (B, N) of -log q(y)."""
-        return self._couple(eps, context, drawn=True)
-
-    def _couple(self, x: Tensor, context: Tensor | None, drawn: bool) -> tuple[Tensor, Tensor]:
         *couplings, _ = self
-        total = None
+        x, total = eps, None
         for i, coupling in enumerate(couplings, 1):
             assert isinstance(coupling, ConditionalCoupling)
             x, total, context = coupling.couple(
-                x, context, total, drawn=drawn and i == 1, squash=i == len(couplings)
+                x, context, total, drawn=i == 1, squash=i == len(couplings)
             )
         assert total is not None
         return x, total

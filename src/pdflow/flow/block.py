@@ -44,14 +44,6 @@ class Block(Chain):
         assert isinstance(second, Coupling)
         return first, second
 
-    def transform(self, x: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
-        """First step first."""
-        return _encode([self], x, context)
-
-    def untransform(self, y: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Last step first."""
-        return _decode([self], y, context)
-
     def encode(
         self, x: Tensor, context: Tensor | None, mix: Map, total: Tensor
     ) -> tuple[Tensor, Tensor]:

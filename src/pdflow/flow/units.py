@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from pdflow.kernels.edge import edge_pool
-from pdflow.kernels.grouped import Layer, grouped_product
+from pdflow.kernels.grouped import Layer
 
 LAST_LAYER_STD = 0.05
 """The last layer starts small, so that a fresh coupling is close to the identity."""
@@ -30,10 +30,6 @@ class GroupedLinear(nn.Module):
         if last:
             nn.init.normal_(self.weight, std=LAST_LAYER_STD)
             nn.init.zeros_(self.bias)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """The affine map of each group."""
-        return grouped_product(x, self.weight, self.bias)
 
     @property
     def layer(self) -> Layer:
@@ -63,14 +59,6 @@ class LinearUnit(nn.Module):
         """Weights and biases of the four layers."""
         return [layer.layer for layer in self.layers]  # type: ignore[misc]
 
-    def forward(self, x: Tensor, neighbours: Tensor | None) -> Tensor:
-        """(G, B, N, outputs); the graph is not looked at."""
-        h = x[None]
-        for layer in self.layers[:-1]:
-            h = torch.relu(layer(h))
-        result: Tensor = self.layers[-1](h)
-        return result
-
 
 class EdgeUnit(nn.Module):
     """EdgeConv network of Table 6 over the first `k` neighbours of each point, Eq. (21).
@@ -88,11 +76,6 @@ class EdgeUnit(nn.Module):
         self.first = GroupedLinear(groups, 3 * inputs, hidden)
         self.second = GroupedLinear(groups, hidden, hidden)
         self.third = GroupedLinear(groups, hidden, outputs, last=True)
-
-    def forward(self, x: Tensor, neighbours: Tensor | None) -> Tensor:
-        """(G, B, N, outputs) from the graph (B, N, >= k), nearest first."""
-        result: Tensor = self.third(self.pool(x, neighbours)[0].to(x.dtype))
-        return result
 
     def pool(
         self, x: Tensor, neighbours: Tensor | None, *, flip: bool = False

@@ -21,10 +21,11 @@ def candidates_with_costs(
     return candidates, candidate_costs(prediction, target, candidates)
 
 
-def fused_match(device: str, candidates: Tensor, costs: Tensor, bijection: bool = True) -> Tensor:
+def fused_match(device: str, candidates: Tensor, costs: Tensor, bijection: bool) -> Tensor:
     from pdflow.kernels.matching.triton_match import match
 
-    return match(candidates.to(device), costs.to(device), bijection).cpu()
+    rows, costs = (x.int().transpose(1, 2).contiguous().to(device) for x in (candidates, costs))
+    return match(rows, costs, bijection).cpu()
 
 
 @pytest.mark.parametrize("bijection", [True, False], ids=["bijection", "auction"])
@@ -42,8 +43,8 @@ def test_paths_alone_equal_the_twin(device: str, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(twin, "ROUNDS", 2)
     monkeypatch.setattr(twin, "HOPS", 8)
     candidates, costs = candidates_with_costs(64, 8, 0.1)
-    found = fused_match(device, candidates, costs)
-    assert torch.equal(found, match_torch(candidates, costs))
+    found = fused_match(device, candidates, costs, bijection=True)
+    assert torch.equal(found, match_torch(candidates, costs, bijection=True))
 
 
 @pytest.mark.parametrize("value", [None, float("nan"), float("inf")])
@@ -58,7 +59,9 @@ def test_costs_are_those_of_the_twin_up_to_rounding(device: str, value: float | 
     expected = candidate_costs(prediction, target, candidates)
     found: list[Tensor] = []
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(triton_match, "_match", lambda *tensors: found.extend(tensors))
-        triton_match.match_nearest(prediction.to(device), target.to(device), candidates.to(device))
+        patched.setattr(triton_match, "match", lambda *tensors: found.extend(tensors))
+        triton_match.match_nearest(
+            prediction.to(device), target.to(device), candidates.to(device), bijection=True
+        )
     assert torch.equal(found[0].cpu().transpose(1, 2), candidates.int())
     assert (found[1].cpu().transpose(1, 2) - expected).abs().max() <= 1

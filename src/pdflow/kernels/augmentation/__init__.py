@@ -17,21 +17,17 @@ _ROOMY = 200 * 1024
 """Bytes of shared memory for which a program can hold all weights of the widest network in tf32."""
 
 
-def neighbour_mean(
-    points: Tensor,
-    neighbours: Tensor,
-    weights: ConditionWeights,
-    precision: Precision | None = None,
-) -> Tensor:
+def neighbour_mean(points: Tensor, neighbours: Tensor, weights: ConditionWeights) -> Tensor:
     """Features (B, N, F): three layers for each point, the mean over K neighbours, the last layer.
 
     points      (B, N, D)
     neighbours  (B, N, K) rows of points
-    precision   of products; by default that of `torch.set_float32_matmul_precision`. Fused kernels
-                run unless it is "ieee", round to tf32 forward and to bf16 backward; positions
-                themselves are not rounded. For "bf16" they return bf16.
+
+    The fused kernels run unless `torch.set_float32_matmul_precision` is "highest". They round to
+    tf32 forward and to bf16 backward, but never positions themselves. For "medium" they return
+    bf16.
     """
-    precision = precision or default_precision(points.dtype)
+    precision = default_precision(points.dtype)
     if precision != "ieee" and _runs_condition_kernels(points, weights):
         from pdflow.kernels.augmentation.triton_condition import NeighbourMean
 
@@ -52,7 +48,6 @@ def gated_couple(
     total: Tensor | None = None,
     drawn: bool = False,
     squash: bool = False,
-    precision: Precision | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """y = (x + shift) sigmoid(scale) on one part of the channels, as the other part says.
 
@@ -62,12 +57,13 @@ def gated_couple(
     total       (B, N) log-determinant terms of what came before
     drawn       whether terms begin with -log N(x; 0, I): those of the last coupling are -log q then
     squash      whether a sigmoid of all channels follows
-    precision   of products; by default that of `torch.set_float32_matmul_precision`. Fused kernels
-                run unless it is "ieee", and round to bf16 backward
     returns     y (B, N, C), total plus the terms (B, N) of this coupling, and the features: given
                 to the next coupling, their gradients are added up on the way back
+
+    The fused kernels run unless `torch.set_float32_matmul_precision` is "highest", and round to
+    bf16 backward.
     """
-    precision = precision or default_precision(x.dtype)
+    precision = default_precision(x.dtype)
     if precision != "ieee" and norm and _runs_gated_kernels(x, features, weights, precision):
         from pdflow.kernels.augmentation.triton_autograd import GatedCouple
 

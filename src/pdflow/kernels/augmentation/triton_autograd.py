@@ -31,6 +31,16 @@ ROOMY = 112 * 1024
 """Bytes of shared memory for which a program can hold the weights in bf16 and the tile to come."""
 
 
+SHIFT_FORWARD: Launch = (64, 4, 4, 2)
+SHIFT_BACKWARD: Launch = (64, 8, 2, 2)
+GATE_BACKWARD: Launch = (64, 4, 2, 1)
+GATE_WEIGHTS: Launch = (64, 4, 2, 3)
+"""How the kernels are launched; `_forward_launch` says it for the first one."""
+
+STATISTICS_COLUMNS = 8
+"""Channels of one program of `norm_statistics_kernel`."""
+
+
 class GatedCouple(torch.autograd.Function):
     """`pdflow.kernels.augmentation.gated_couple` with its fused backward."""
 
@@ -94,17 +104,15 @@ def gate_forward(
     return hidden, planes, tiles
 
 
-def norm_statistics(
-    norm: Norm, tiles: Tensor | None, rows: int, tile: int, columns: int = 8
-) -> Tensor:
+def norm_statistics(norm: Norm, tiles: Tensor | None, rows: int, tile: int) -> Tensor:
     """Mean and 1 / standard deviation (2, H) for the norm; moves its running ones."""
     if tiles is None:
         return torch.stack([norm.mean, torch.rsqrt(norm.var + norm.eps)])
     count, _, width = tiles.shape
     statistics = tiles.new_empty(2, width)
-    norm_statistics_kernel[(width // columns,)](
+    norm_statistics_kernel[(width // STATISTICS_COLUMNS,)](
         tiles, statistics, norm.mean, norm.var, rows, count, norm.momentum, norm.eps,
-        H=width, COLUMNS=columns, BLOCK=1024, TILE=tile, num_warps=8,
+        H=width, COLUMNS=STATISTICS_COLUMNS, BLOCK=1024, TILE=tile, num_warps=8,
     )  # fmt: skip
     return statistics
 
@@ -112,7 +120,6 @@ def norm_statistics(
 def shift_forward(
     x: Tensor, hidden: Tensor, statistics: Tensor, weights: GatedWeights, total: Tensor | None,
     keep_first: bool, drawn: bool, squash: bool, precision: str, keep: bool,
-    launch: Launch = (64, 4, 4, 2),
 ) -> tuple[Tensor, Tensor, Tensor | None]:  # fmt: skip
     """y (B, N, C), terms (B, N), and shift and raw scale (2, B, N, M) for the backward."""
     rows = _rows(x)
@@ -121,10 +128,10 @@ def shift_forward(
     if keep:
         shape = (2, *x.shape[:2], len(weights.last) // 2)
         shifts = x.new_empty(shape, dtype=_forward_type(precision))
-    shift_forward_kernel[(programs_for(rows, launch, x.device),)](
+    shift_forward_kernel[(programs_for(rows, SHIFT_FORWARD, x.device),)](
         x, hidden, statistics, *weights[8:], total, y, terms, shifts, rows,
         **_kept(weights, keep_first), **_moved(weights, keep_first), HAS_TOTAL=total is not None,
-        DRAWN=drawn, SQUASH=squash, KEEP=keep, **tiling(launch), **arithmetic(precision),
+        DRAWN=drawn, SQUASH=squash, KEEP=keep, **tiling(SHIFT_FORWARD), **arithmetic(precision),
     )  # fmt: skip
     return y, terms, shifts
 
@@ -132,18 +139,17 @@ def shift_forward(
 def shift_backward(
     x: Tensor, y: Tensor, hidden: Tensor, statistics: Tensor, weights: GatedWeights, shifts: Tensor,
     dy: Tensor, dterms: Tensor | None, keep_first: bool, drawn: bool, squash: bool, precision: str,
-    launch: Launch = (64, 8, 2, 2),
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """dx but for the network's share, gradients of the last layer's output, and sums."""
     rows = _rows(x)
-    programs = programs_for(rows, launch, x.device)
+    programs = programs_for(rows, SHIFT_BACKWARD, x.device)
     dx = torch.empty_like(x)
     dlast = torch.empty_like(shifts, dtype=_backward_type(precision))
     sums = x.new_empty(programs, weights.last.numel() + 2 * len(weights.last))
     shift_backward_kernel[(programs,)](
         x, y, hidden, statistics, weights.log_scale, shifts, dy, dterms, dx, dlast, sums, rows,
         **_kept(weights, keep_first), **_moved(weights, keep_first), HAS_TERMS=dterms is not None,
-        DRAWN=drawn, SQUASH=squash, **tiling(launch), **_backward_arithmetic(precision),
+        DRAWN=drawn, SQUASH=squash, **tiling(SHIFT_BACKWARD), **_backward_arithmetic(precision),
     )  # fmt: skip
     return dx, dlast, sum_partials(sums)
 
@@ -151,7 +157,7 @@ def shift_backward(
 def gate_backward(
     x: Tensor, features: Tensor, weights: GatedWeights, hidden: Tensor, statistics: Tensor,
     planes: Tensor, dlast: Tensor, sums: Tensor, dx: Tensor, more: Tensor | None,
-    keep_first: bool, training: bool, precision: str, launch: Launch = (64, 4, 2, 1),
+    keep_first: bool, training: bool, precision: str,
 ) -> tuple[Tensor, Tensor, list[Tensor]]:  # fmt: skip
     """dfeatures, which begins with `more`, and gradients from gamma to log_scale. Adds to dx.
 
@@ -161,13 +167,13 @@ def gate_backward(
     dfeatures = torch.empty_like(features)
     dplanes = planes.new_empty(4, *features.shape)
     dnorm, dlast_layer = torch.empty_like(statistics), torch.empty_like(sums)
-    gate_backward_kernel[(programs_for(rows, launch, x.device),)](
-        x, tiles(features, rows, launch), tiles(planes, rows, launch), weights.lift,
+    gate_backward_kernel[(programs_for(rows, GATE_BACKWARD, x.device),)](
+        x, tiles(features, rows, GATE_BACKWARD), tiles(planes, rows, GATE_BACKWARD), weights.lift,
         weights.lift_bias, weights.inner, weights.gate, weights.condition, weights.gamma,
-        weights.beta, weights.last, tiles(hidden, rows, launch), statistics, dlast, sums,
-        tiles(more, rows, launch), dx, dfeatures, dplanes, dnorm, dlast_layer, rows,
+        weights.beta, weights.last, tiles(hidden, rows, GATE_BACKWARD), statistics, dlast, sums,
+        tiles(more, rows, GATE_BACKWARD), dx, dfeatures, dplanes, dnorm, dlast_layer, rows,
         BATCH=training, HAS_MORE=more is not None, **_kept(weights, keep_first),
-        **_outputs(weights), **tiling(launch), **_backward_arithmetic(precision),
+        **_outputs(weights), **tiling(GATE_BACKWARD), **_backward_arithmetic(precision),
     )  # fmt: skip
     last = _split(dlast_layer, [weights.last, weights.last_bias, weights.log_scale])
     return dfeatures, dplanes, [*dnorm, *last]
@@ -175,16 +181,16 @@ def gate_backward(
 
 def gate_weights(
     x: Tensor, features: Tensor, weights: GatedWeights, planes: Tensor, dplanes: Tensor,
-    keep_first: bool, precision: str, launch: Launch = (64, 4, 2, 3),
+    keep_first: bool, precision: str,
 ) -> list[Tensor]:  # fmt: skip
     """Gradients from lift to condition_bias, with what `gate_backward` left."""
     rows = _rows(features)
     shapes = weights[:8]
     size = sum(weight.numel() for weight in shapes)
-    sums = weights.lift.new_empty(programs_for(rows, launch, features.device, JOBS), size)
+    sums = weights.lift.new_empty(programs_for(rows, GATE_WEIGHTS, features.device, JOBS), size)
     gate_weights_kernel[(JOBS, len(sums))](
         x, features, planes, weights.lift, weights.lift_bias, dplanes, sums, rows, SUMS=size,
-        **_kept(weights, keep_first), **tiling(launch), **_backward_arithmetic(precision),
+        **_kept(weights, keep_first), **tiling(GATE_WEIGHTS), **_backward_arithmetic(precision),
     )  # fmt: skip
     return _split(sum_partials(sums), shapes)
 

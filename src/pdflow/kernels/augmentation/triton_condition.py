@@ -15,6 +15,11 @@ from torch import Tensor
 from pdflow.kernels.augmentation.weights import ConditionWeights
 from pdflow.kernels.triton_launch import arithmetic, multiprocessors, sum_partials
 
+TILE = 64
+WARPS = 4
+WAVES = 2
+"""Points of a tile, warps of a program, and programs per multiprocessor of the backward."""
+
 
 @triton.jit
 def _lifted(points_ptr, lift_ptr, lift_bias_ptr, row, is_row, D: tl.constexpr, H: tl.constexpr):
@@ -202,16 +207,15 @@ class NeighbourMean(torch.autograd.Function):
 
 
 def forward(
-    points: Tensor, neighbours: Tensor, weights: ConditionWeights, precision: str, tile: int = 64,
-    warps: int = 4,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    points: Tensor, neighbours: Tensor, weights: ConditionWeights, precision: str
+) -> tuple[Tensor, Tensor, Tensor]:
     """What is averaged and the means (B, N, H), and features (B, N, F), rounded for "bf16"."""
     batch, count, dims = points.shape
     rows, (features, width) = batch * count, weights.last.shape
-    grid = (triton.cdiv(rows, tile),)
+    grid = (triton.cdiv(rows, TILE),)
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
     rounding = arithmetic("ieee" if precision == "ieee" else "tf32")
-    options = {"TILE": tile, "num_warps": warps, **rounding}
+    options = {"TILE": TILE, "num_warps": WARPS, **rounding}
     h, mean = points.new_empty(2, batch, count, width, dtype=dtype)
     result = points.new_empty(batch, count, features, dtype=dtype)
     points_forward_kernel[grid](points, *weights[:6], h, rows, D=dims, H=width, **options)
@@ -224,15 +228,14 @@ def forward(
 
 def backward(
     points: Tensor, neighbours: Tensor, weights: ConditionWeights, h: Tensor, mean: Tensor,
-    dfeatures: Tensor, needs_dpoints: bool, precision: str, tile: int = 64, warps: int = 4,
-    waves: int = 2,
+    dfeatures: Tensor, needs_dpoints: bool, precision: str,
 ) -> tuple[Tensor | None, list[Tensor]]:  # fmt: skip
     """Gradients of points, where needed, and of the weights."""
     batch, count, dims = points.shape
     rows, (features, width) = batch * count, weights.last.shape
-    programs = min(triton.cdiv(rows, tile), waves * multiprocessors(points.device))
+    programs = min(triton.cdiv(rows, TILE), WAVES * multiprocessors(points.device))
     options = {
-        "TILE": tile, "num_warps": warps, **arithmetic("ieee" if precision == "ieee" else "bf16")
+        "TILE": TILE, "num_warps": WARPS, **arithmetic("ieee" if precision == "ieee" else "bf16")
     }  # fmt: skip
     dh = torch.zeros_like(h, dtype=torch.float32)
     last_sums = points.new_empty(programs, features * (width + 1))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from pdflow.kernels import Precision, default_precision, runs_triton
+from pdflow.kernels import default_precision, runs_triton
 from pdflow.kernels.coupling.twin import couple_torch
 from pdflow.kernels.grouped import Layer
 
@@ -27,7 +27,6 @@ def couple(
     inverse: bool = False,
     flip_in: bool = False,
     flip_out: bool = False,
-    precision: Precision | None = None,
 ) -> tuple[Tensor, Tensor | None]:
     """A coupling of Table 5: y = [h1, (h2 - b) exp(-s)], or back.
 
@@ -39,15 +38,16 @@ def couple(
     total      (B, N) log-determinant terms of what came before
     inverse    y = [h1, h2 exp(s) + b]
     flip_in    x has its channels turned around; flip_out turns those of y around
-    precision  of products; by default that of `torch.set_float32_matmul_precision`. The fused
-               kernels round to tf32 unless "ieee" is asked for, where plain torch is as fast;
-               "bf16" rounds to bf16 in the backward pass, and in the forward pass to fp16, which
-               has as many digits as tf32. All else is fp32.
     returns    y (B, N, C), and total plus the terms (B, N) of this coupling: `total` itself where
                there is no scale
+
+    Products are rounded as `torch.set_float32_matmul_precision` says. The fused kernels run unless
+    that is "highest", where plain torch is as fast. They round to tf32; for "medium" to bf16 in the
+    backward pass and to fp16, which has as many digits as tf32, in the forward pass. All else is
+    fp32.
     """
     factor = 2 * clamp / math.pi
-    precision = precision or default_precision(x.dtype)
+    precision = default_precision(x.dtype)
     if precision != "ieee" and _fused(x, layers, features):
         from pdflow.kernels.coupling.triton_autograd import Couple, Shape, forward
 

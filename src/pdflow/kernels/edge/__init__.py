@@ -20,28 +20,25 @@ def edge_pool(
     first: Layer,
     second: Layer,
     *,
-    inputs: int | None = None,
+    inputs: int,
     flip: bool = False,
-    precision: Precision | None = None,
 ) -> tuple[Tensor, Tensor]:
     """max_k relu(relu([h, n_k, n_k - h] W1 + b1) W2 + b2), layers F1, F2 and M1 of Table 6.
 
-    x           (B, N, C); h is the first `inputs` channels of a point, all by default, and n_k
-                those of its neighbours
+    x           (B, N, C); h is the first `inputs` channels of a point, and n_k those of its
+                neighbours
     neighbours  (B, N, K) int32 or int64 rows of the same patch
     first       W1 (G, 3 inputs, H) and b1 (G, H) of each of the G groups
     second      W2 (G, H, H) and b2 (G, H)
     flip        channels are counted from the last
-    precision   as in `edge_max`
     returns     (G, B, N, H); bf16 where that is the precision of the fused kernels. And x: given
                 to what looks at it next, its gradients are added up on the way back
 
     F1 is linear, so it is h (A - C) + n (B + C) with the row blocks A, B, C of W1: nothing of
     size N x K x 3C is ever built.
     """
-    inputs = x.shape[-1] if inputs is None else inputs
     width = second[0].shape[-1]
-    precision = precision or default_precision(x.dtype)
+    precision = default_precision(x.dtype)
     if precision != "ieee" and x.dtype == torch.float32 and _fused(x, neighbours, width):
         from pdflow.kernels.edge.triton_autograd import EdgePool
 

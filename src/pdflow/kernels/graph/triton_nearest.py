@@ -22,6 +22,11 @@ LANES = tl.constexpr(32)
 QUAD = tl.constexpr(4)
 PILES = LANES.value * QUAD.value
 
+ONE_QUERIES = 64
+ONE_LANES = 32
+ONE_WARPS = 4
+"""Queries of one program for K = 1, points that it compares at a time, and its warps."""
+
 
 @triton.jit
 def _sq_distances(query_at, points_at, row, is_point, points, ALL: tl.constexpr):
@@ -202,18 +207,12 @@ def nearest(
     return rows
 
 
-def nearest_one(
-    queries: Tensor, points: Tensor, per_program: int = 64, lanes: int = 32, warps: int = 4
-) -> Tensor:
-    """Rows (B, M) int64 of the nearest point (B, N, 3) for queries (B, M, 3).
-
-    per_program, lanes, warps  how the kernel is launched: queries of one program, points it looks
-                               at together, and its warps
-    """
+def nearest_one(queries: Tensor, points: Tensor) -> Tensor:
+    """Rows (B, M) int64 of the nearest point (B, N, 3) for queries (B, M, 3)."""
     batch, count, _ = queries.shape
     rows = queries.new_empty((batch, count), dtype=torch.long)
-    nearest_one_kernel[triton.cdiv(count, per_program), batch](
+    nearest_one_kernel[triton.cdiv(count, ONE_QUERIES), batch](
         queries, points, rows, count, points.shape[1],
-        QUERIES=per_program, LANES=lanes, num_warps=warps,
+        QUERIES=ONE_QUERIES, LANES=ONE_LANES, num_warps=ONE_WARPS,
     )  # fmt: skip
     return rows

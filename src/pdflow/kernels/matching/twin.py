@@ -38,7 +38,7 @@ def candidate_costs(prediction: Tensor, target: Tensor, candidates: Tensor) -> T
     return torch.where(costs < LARGEST_COST, costs, LARGEST_COST).int()
 
 
-def match_torch(candidates: Tensor, costs: Tensor, bijection: bool = True) -> Tensor:
+def match_torch(candidates: Tensor, costs: Tensor, bijection: bool) -> Tensor:
     """Rows (B, N) of targets, given candidates (B, N, K) and their costs as int32 (B, N, K).
 
     Rows are counted through all patches in here, so that each step only touches the rows it
