@@ -1,8 +1,10 @@
-"""Where the data beside the checkout lives, and the skips for what is not there."""
+"""The command line in this process, the data beside the checkout, and skips for what is absent."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -35,3 +37,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def shared() -> Path:
     """The folder with benchmark data and reference weights."""
     return SHARED
+
+
+@dataclass
+class Outcome:
+    """What a command came to."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def pdflow(capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
+    """Call with the words of a command line."""
+
+    def call(*words: str | Path) -> Outcome:
+        from pdflow.cli.main import main
+
+        capsys.readouterr()
+        code = main([str(word) for word in words])
+        return Outcome(code, *capsys.readouterr())
+
+    return call

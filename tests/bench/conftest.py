@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from pdflow import PointCloud, TriangleMesh, write, write_mesh
-from pdflow.cli.main import main
 from pdflow.geometry import sample_mesh
 from pdflow.noise import add_noise
 
@@ -81,22 +81,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("tables")
 
 
-@dataclass
-class Outcome:
-    """What a command came to."""
-
-    code: int
-    out: str
-    err: str
-
-
 @pytest.fixture
-def bench(capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
+def bench(pdflow: Callable[..., Any]) -> Callable[..., Any]:
     """Call with the words after `pdflow bench`."""
-
-    def call(*words: str | Path) -> Outcome:
-        capsys.readouterr()
-        code = main(["bench", *(str(word) for word in words)])
-        return Outcome(code, *capsys.readouterr())
-
-    return call
+    return partial(pdflow, "bench")

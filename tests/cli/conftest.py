@@ -1,37 +1,13 @@
-"""The command line, called in this process, and small files to call it on."""
+"""Small files to call commands on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pdflow import PointCloud, TriangleMesh, write, write_mesh
-from pdflow.cli.main import main
-
-
-@dataclass
-class Outcome:
-    """What a command came to."""
-
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def pdflow(capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
-    """Call with the words of a command line."""
-
-    def call(*words: str | Path) -> Outcome:
-        capsys.readouterr()
-        code = main([str(word) for word in words])
-        return Outcome(code, *capsys.readouterr())
-
-    return call
 
 
 @pytest.fixture

@@ -116,28 +116,25 @@ def test_an_empty_output_does_not_mean_this_directory(
 
 
 def test_a_folder_that_is_not_there_is_told_before_work_is_done(
-    noisy: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    pdflow, noisy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr("pdflow.weights.load_model")
-    assert main(["denoise", str(noisy), "-o", str(tmp_path / "none" / "clean.ply")]) == 2
-    assert "does not exist" in capsys.readouterr().err
-    assert main(["denoise", str(noisy), "-o", f"{noisy}/sub/"]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
+    outcome = pdflow("denoise", noisy, "-o", tmp_path / "none" / "clean.ply")
+    assert outcome.code == 2
+    assert "does not exist" in outcome.err
+    outcome = pdflow("denoise", noisy, "-o", f"{noisy}/sub/")
+    assert outcome.code == 2
+    assert outcome.err.count("\n") == 1
 
 
 def test_a_protected_folder_is_told_before_work_is_done(
-    noisy: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    pdflow, noisy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr("pdflow.weights.load_model")
     monkeypatch.setattr("pdflow.cli.files.os.access", lambda *_: False)
-    assert main(["denoise", str(noisy), "-o", f"{tmp_path}/new/deep/"]) == 2
-    assert "write-protected" in capsys.readouterr().err
+    outcome = pdflow("denoise", noisy, "-o", f"{tmp_path}/new/deep/")
+    assert outcome.code == 2
+    assert "write-protected" in outcome.err
 
 
 def test_stopping_leaves_no_file(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pdflow.cli.options import Device, option, split_names, split_numbers
 from pdflow.cli.progress import progress
 from pdflow.errors import PdflowError
 
@@ -26,62 +27,38 @@ def run(
             metavar="TABLE",
         ),
     ],
-    data: Annotated[
-        Path | None, typer.Option("--data", help="Folder with the data.", metavar="DIR")
-    ] = None,
+    data: Annotated[Path | None, option("--data DIR", "Folder with the data.")] = None,
     output: Annotated[
-        Path,
-        typer.Option(
-            "--output", "-o", help="Folder for results; what is there is kept.", metavar="DIR"
-        ),
+        Path, option("-o --output DIR", "Folder for results; what is there is kept.")
     ] = Path("results"),
     methods: Annotated[
         str | None,
-        typer.Option(
-            "--methods",
-            help="Names with commas between: MODEL, MODEL:MODE, MODEL:MODE:PASSES, noisy, oracle, "
+        option(
+            "--methods NAMES",
+            "Names with commas between: MODEL, MODEL:MODE, MODEL:MODE:PASSES, noisy, oracle, "
             "a peer, a Python file; by default all that are installed. Rows of a table that is "
             "trained are named as in it.",
-            metavar="NAMES",
         ),
     ] = None,
     points: Annotated[
-        str | None,
-        typer.Option("--points", help="Resolutions, such as 10000,50000.", metavar="COUNTS"),
+        str | None, option("--points COUNTS", "Resolutions, such as 10000,50000.")
     ] = None,
     levels: Annotated[
-        str | None,
-        typer.Option("--levels", help="Noise levels, such as 0.01,0.02.", metavar="LEVELS"),
+        str | None, option("--levels LEVELS", "Noise levels, such as 0.01,0.02.")
     ] = None,
-    shapes: Annotated[
-        int | None,
-        typer.Option("--shapes", help="Only the first shapes.", min=1, metavar="COUNT"),
-    ] = None,
+    shapes: Annotated[int | None, option("--shapes COUNT", "Only the first shapes.", min=1)] = None,
     heldout: Annotated[
         bool,
-        typer.Option(
-            "--heldout", help="puset: training shapes that the recipe holds out, for choices."
-        ),
+        option("--heldout", "puset: training shapes that the recipe holds out, for choices."),
     ] = False,
-    steps: Annotated[
-        int, typer.Option("--steps", help="Training steps of ablations.", min=1, metavar="COUNT")
-    ] = 500,
+    steps: Annotated[int, option("--steps COUNT", "Training steps of ablations.", min=1)] = 500,
     size: Annotated[
-        str,
-        typer.Option(
-            "--size", help="Networks of ablations: small (for a CPU) or paper.", metavar="SIZE"
-        ),
+        str, option("--size SIZE", "Networks of ablations: small (for a CPU) or paper.")
     ] = "small",
-    device: Annotated[
-        str | None,
-        typer.Option("--device", help="cpu or cuda; default: the best there is.", metavar="DEVICE"),
-    ] = None,
-    seed: Annotated[
-        int, typer.Option("--seed", help="Seed of noise that is drawn.", min=0, metavar="SEED")
-    ] = 0,
+    device: Device = None,
+    seed: Annotated[int, option("--seed SEED", "Seed of noise that is drawn.", min=0)] = 0,
     docs: Annotated[
-        Path | None,
-        typer.Option("--docs", help="report: the Markdown file to write.", metavar="FILE.md"),
+        Path | None, option("--docs FILE.md", "report: the Markdown file to write.")
     ] = None,
 ) -> None:
     """Make a table of the paper: ours, published numbers, and peers measured here.
@@ -102,9 +79,9 @@ def run(
     options = Options(
         data=data,
         folder=output,
-        methods=None if methods is None else tuple(_words(methods)),
-        points=None if points is None else tuple(map(round, _numbers("--points", points))),
-        levels=None if levels is None else tuple(_numbers("--levels", levels)),
+        methods=None if methods is None else tuple(_named(methods)),
+        points=None if points is None else tuple(map(round, split_numbers("--points", points))),
+        levels=None if levels is None else tuple(split_numbers("--levels", levels)),
         shapes=shapes,
         heldout=heldout,
         steps=steps,
@@ -165,20 +142,13 @@ def _command(table: str, options: Options) -> str:
     if table not in ("puset", "uniformity", "lidar", "noise-types", "dmrset"):
         given["--steps"] = str(options.steps)
         given["--size"] = options.size
-    for option, value in given.items():
-        words += [option, value] if value else []
+    for flag, value in given.items():
+        words += [flag, value] if value else []
     return " ".join(words + (["--heldout"] if options.heldout else []))
 
 
-def _words(text: str) -> list[str]:
-    words = [word.strip() for word in text.split(",") if word.strip()]
-    if not words:
+def _named(methods: str) -> list[str]:
+    names = split_names(methods)
+    if not names:
         raise PdflowError("--methods names nothing: give names with commas between.")
-    return words
-
-
-def _numbers(option: str, text: str) -> list[float]:
-    try:
-        return [float(word) for word in text.split(",")]
-    except ValueError:
-        raise PdflowError(f"{option} is {text!r}: give numbers with commas between.") from None
+    return names

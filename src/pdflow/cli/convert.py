@@ -10,10 +10,7 @@ from typing import Annotated
 import typer
 
 from pdflow.cli.files import (
-    DropNonfinite,
-    InputFormat,
     Job,
-    OutputFormat,
     expand_inputs,
     open_finite,
     plan_jobs,
@@ -21,7 +18,8 @@ from pdflow.cli.files import (
     suffix_of,
     target_format,
 )
-from pdflow.cli.progress import AsJson, Result, say_results
+from pdflow.cli.options import AsJson, DropNonfinite, InputFormat, OptionalOutput, OutputFormat
+from pdflow.cli.progress import Result, say_results
 from pdflow.errors import LossWarning, PdflowError
 
 NAME = "convert"
@@ -36,15 +34,7 @@ def run(
             metavar="IN... OUT",
         ),
     ],
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="File to write; for several inputs a directory (made if its name ends in /).",
-            metavar="OUT",
-        ),
-    ] = None,
+    output: OptionalOutput = None,
     to: OutputFormat = None,
     format: InputFormat = None,
     drop_nonfinite: DropNonfinite = False,
@@ -105,7 +95,7 @@ def _convert_cloud(job: Job, format: str | None, to: str | None, drop: bool) -> 
             with open_writer(job.target, header, to) as writer:
                 for chunk in chunks:
                     writer.write(chunk)
-        return _result(job, "cloud", points=chunks.count, dropped=chunks.dropped)
+        return job.result(kind="cloud", points=chunks.count, dropped=chunks.dropped)
 
 
 def _convert_mesh(job: Job, format: str | None, to: str | None) -> Result:
@@ -115,7 +105,7 @@ def _convert_mesh(job: Job, format: str | None, to: str | None) -> Result:
     _warn_of_vertex_attributes(job.source, format)
     job.make_folder()
     write_mesh(job.target, mesh, to)
-    return _result(job, "mesh", vertices=len(mesh.vertices), faces=len(mesh.faces))
+    return job.result(kind="mesh", vertices=len(mesh.vertices), faces=len(mesh.faces))
 
 
 def _warn_of_vertex_attributes(source: Path, format: str | None) -> None:
@@ -132,10 +122,6 @@ def _warn_of_vertex_attributes(source: Path, format: str | None) -> None:
             LossWarning,
             stacklevel=2,
         )
-
-
-def _result(job: Job, kind: str, **counts: int) -> Result:
-    return {"file": str(job.source), "output": str(job.target), "kind": kind, **counts}
 
 
 def _describe(result: Result) -> str:

@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Annotated
 
-import typer
-
-from pdflow.cli.files import (
+from pdflow.cli.files import naming, plan_clouds, read_finite, require_folders, say_dropped
+from pdflow.cli.options import (
+    AsJson,
+    Device,
     DropNonfinite,
     InputFormat,
     Inputs,
     Output,
     OutputFormat,
-    expand_inputs,
-    naming,
-    plan_jobs,
-    read_finite,
-    require_cloud_targets,
-    require_folders,
-    say_dropped,
-    suffix_of,
+    option,
 )
-from pdflow.cli.progress import AsJson, Result, progress, say_results
+from pdflow.cli.progress import Result, progress, say_results
 from pdflow.errors import PdflowError
 
 NAME = "denoise"
-BAR_STEPS = 1000
 
 
 def run(
@@ -35,66 +26,46 @@ def run(
     output: Output,
     mode: Annotated[
         str,
-        typer.Option(
-            "--mode",
-            help="points: every point keeps its row and attributes and is moved; "
+        option(
+            "--mode MODE",
+            "points: every point keeps its row and attributes and is moved; "
             "resample: evenly spread new points.",
-            metavar="MODE",
         ),
     ] = "points",
     points: Annotated[
-        int | None,
-        typer.Option("--points", help="Number of points to resample to.", min=1, metavar="N"),
+        int | None, option("--points N", "Number of points to resample to.", min=1)
     ] = None,
     iterations: Annotated[
-        str,
-        typer.Option(
-            "--iterations", help="Passes, or auto: as the estimated noise asks for.", metavar="N"
-        ),
+        str, option("--iterations N", "Passes, or auto: as the estimated noise asks for.")
     ] = "auto",
     parts: Annotated[
         str,
-        typer.Option(
-            "--parts",
-            help="Sparser parts the first pass works on, or auto (partition denoising).",
-            metavar="N",
+        option(
+            "--parts N", "Sparser parts the first pass works on, or auto (partition denoising)."
         ),
     ] = "auto",
     overlap: Annotated[
-        float,
-        typer.Option("--overlap", help="Patches that a point is in, on average.", metavar="X"),
+        float, option("--overlap X", "Patches that a point is in, on average.")
     ] = 3.0,
     radius: Annotated[
         float | None,
-        typer.Option(
-            "--radius",
-            help="Keep patches in balls of this radius (default: by count).",
-            metavar="R",
-        ),
+        option("--radius R", "Keep patches in balls of this radius (default: by count)."),
     ] = None,
     outliers: Annotated[
         str,
-        typer.Option(
-            "--outliers",
-            help="Points with no surface near them: keep, mark (adds a column) or remove.",
-            metavar="WHAT",
+        option(
+            "--outliers WHAT",
+            "Points with no surface near them: keep, mark (adds a column) or remove.",
         ),
     ] = "keep",
     displacement: Annotated[
-        bool, typer.Option("--displacement", help="Store each point's move as an attribute.")
+        bool, option("--displacement", "Store each point's move as an attribute.")
     ] = False,
-    model: Annotated[
-        str, typer.Option("--model", help="Shipped model or weight file.", metavar="MODEL")
-    ] = "pdflow",
-    device: Annotated[
-        str | None,
-        typer.Option("--device", help="cpu or cuda; default: the best there is.", metavar="DEVICE"),
-    ] = None,
+    model: Annotated[str, option("--model MODEL", "Shipped model or weight file.")] = "pdflow",
+    device: Device = None,
     seed: Annotated[
         int | None,
-        typer.Option(
-            "--seed", help="Draw the extra dimensions instead of their mean.", min=0, metavar="SEED"
-        ),
+        option("--seed SEED", "Draw the extra dimensions instead of their mean.", min=0),
     ] = None,
     format: InputFormat = None,
     to: OutputFormat = None,
@@ -106,12 +77,11 @@ def run(
     The noise level is estimated, and the number of passes follows from it. All attributes and
     metadata are kept.
     """
-    jobs = require_cloud_targets(plan_jobs(expand_inputs(inputs), output, suffix_of(to)), to)
+    jobs = plan_clouds(inputs, output, to)
     require_folders(jobs)
     passes, first_parts = _count("--iterations", iterations), _count("--parts", parts)
 
     from pdflow.device import best_device
-    from pdflow.io import write
     from pdflow.pipeline import Denoiser
     from pdflow.weights import load_model
 
@@ -130,23 +100,11 @@ def run(
     results: list[Result] = []
     for job in jobs:
         cloud, dropped = read_finite(job.source, format, drop_nonfinite)
-        with naming(job.source), progress(job.source.name, BAR_STEPS) as advance:
-            denoised = denoiser(cloud, partial(_advance, advance))
-        job.make_folder()
-        write(job.target, denoised.cloud, to)
-        results.append(
-            {
-                "file": str(job.source),
-                "output": str(job.target),
-                "dropped": dropped,
-                **denoised.report.as_dict(),
-            }
-        )
+        with naming(job.source), progress(job.source.name, total=1.0) as advance:
+            denoised = denoiser(cloud, advance)
+        job.write(denoised.cloud, to)
+        results.append(job.result(dropped=dropped, **denoised.report.as_dict()))
     say_results(results, as_json, _describe)
-
-
-def _advance(bar: Callable[[float], None], share: float) -> None:
-    bar(share * BAR_STEPS)
 
 
 def _count(option: str, value: str) -> int | str:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pdflow.cli.files import DropNonfinite, InputFormat, naming, read_finite, say_dropped
+from pdflow.cli.files import naming, read_finite, say_dropped
+from pdflow.cli.options import DropNonfinite, InputFormat, option, split_names
 from pdflow.cli.progress import progress
 from pdflow.errors import PdflowError
 
@@ -29,37 +30,28 @@ Row = dict[str, float]
 
 def run(
     pred: Annotated[Path, typer.Argument(help="Cloud to judge, or a directory.", metavar="PRED")],
-    clean: Annotated[
-        Path, typer.Option("--clean", help="Ground-truth cloud, or a directory.", metavar="CLEAN")
-    ],
+    clean: Annotated[Path, option("--clean CLEAN", "Ground-truth cloud, or a directory.")],
     mesh: Annotated[
-        Path | None,
-        typer.Option("--mesh", help="Ground-truth mesh, or a directory.", metavar="MESH"),
+        Path | None, option("--mesh MESH", "Ground-truth mesh, or a directory.")
     ] = None,
     metrics: Annotated[
         str | None,
-        typer.Option(
-            "--metrics",
-            help="Names with commas between: cd, hd, p2m, p2m_pytorch3d, p2s, rms, emd, "
+        option(
+            "--metrics NAMES",
+            "Names with commas between: cd, hd, p2m, p2m_pytorch3d, p2s, rms, emd, "
             "uniformity, uniformity_ball; cd_plain, hd_plain, p2m_plain, sq_p2s, sq_emd. "
             "By default cd,hd and, with a mesh, p2m.",
-            metavar="NAMES",
         ),
     ] = None,
-    csv: Annotated[
-        Path | None, typer.Option("--csv", help="Write the table to a CSV file.", metavar="FILE")
-    ] = None,
+    csv: Annotated[Path | None, option("--csv FILE", "Write the table to a CSV file.")] = None,
     plot: Annotated[
         Path | None,
-        typer.Option(
-            "--plot", help="Draw the clouds, coloured by error, to a PNG file.", metavar="FILE.png"
-        ),
+        option("--plot FILE.png", "Draw the clouds, coloured by error, to a PNG file."),
     ] = None,
     format: InputFormat = None,
     drop_nonfinite: DropNonfinite = False,
     as_json: Annotated[
-        bool,
-        typer.Option("--json", help="Print {'mean': {...}, 'shapes': {NAME: {...}}} as JSON."),
+        bool, option("--json", "Print {'mean': {...}, 'shapes': {NAME: {...}}} as JSON.")
     ] = False,
 ) -> None:
     """Measure how close clouds are to their ground truth.
@@ -76,7 +68,7 @@ def run(
     from pdflow.io import atomic_path
     from pdflow.metrics import choose_metrics
 
-    names = None if metrics is None else [n.strip() for n in metrics.split(",") if n.strip()]
+    names = None if metrics is None else split_names(metrics)
     chosen = choose_metrics(names, mesh is not None)
     shapes = _match(pred, clean, mesh, format)
     _check_outputs(csv, plot, shapes)

@@ -1,4 +1,4 @@
-"""Which files a command reads and writes, and how: names, globs, formats, bad points."""
+"""Which files a command reads and writes: names, patterns, formats, points that are not finite."""
 
 from __future__ import annotations
 
@@ -8,49 +8,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from pdflow.cli.progress import progress
+from pdflow.cli.progress import Result, progress
 from pdflow.errors import PdflowError
 
 if TYPE_CHECKING:
     from pdflow.cloud import PointCloud
     from pdflow.io import Format, Reader
-
-Inputs = Annotated[
-    list[str],
-    typer.Argument(help="Files to read; patterns such as 'scans/*.laz' work too.", metavar="IN"),
-]
-Output = Annotated[
-    str,
-    typer.Option(
-        "--output",
-        "-o",
-        help="File to write; for several inputs a directory (made if its name ends in /).",
-        metavar="OUT",
-    ),
-]
-InputFormat = Annotated[
-    str | None,
-    typer.Option(
-        "--format", help="Format of the inputs, where the suffix does not tell.", metavar="FORMAT"
-    ),
-]
-OutputFormat = Annotated[
-    str | None,
-    typer.Option(
-        "--to", help="Format of the outputs, where the suffix does not tell.", metavar="FORMAT"
-    ),
-]
-DropNonfinite = Annotated[
-    bool,
-    typer.Option(
-        "--drop-nonfinite",
-        help="Leave out points that are NaN or infinite and say how many; else they are refused.",
-    ),
-]
 
 
 @dataclass(frozen=True)
@@ -60,6 +25,17 @@ class Job:
     source: Path
     target: Path
     makes_folder: bool = False
+
+    def result(self, **facts: Any) -> Result:
+        """What is said of this input at the end."""
+        return {"file": str(self.source), "output": str(self.target), **facts}
+
+    def write(self, cloud: PointCloud, to: str | None) -> None:
+        """Write the result, in the format `to` or that of the target's suffix."""
+        from pdflow.io import write
+
+        self.make_folder()
+        write(self.target, cloud, to)
 
     def make_folder(self) -> None:
         """Make the output directory, if it was asked for with a trailing slash."""
@@ -155,8 +131,16 @@ def target_format(target: Path, to: str | None) -> Format:
     return find_format(target, to)
 
 
-def require_cloud_targets(jobs: Sequence[Job], to: str | None) -> Sequence[Job]:
-    """The jobs themselves, or an error where an output could hold no cloud."""
+def plan_clouds(
+    inputs: Sequence[str], output: str, to: str | None, suffix_of_format: str | None = None
+) -> list[Job]:
+    """`plan_jobs` for results that are clouds; an error where an output could hold none.
+
+    to                format of the outputs; None follows their suffixes
+    suffix_of_format  format whose suffix files in a directory get when `to` is None; None keeps
+                      the suffix of the inputs
+    """
+    jobs = plan_jobs(expand_inputs(inputs), output, suffix_of(to or suffix_of_format))
     for job in jobs:
         fmt = target_format(job.target, to)
         if not fmt.points:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
+
+from pdflow.cli.options import option
 
 NAME = "import-weights"
 
 
 def run(
-    source: Path = typer.Argument(..., help="Authors' tensors as safetensors, with their keys."),
-    output: Path = typer.Option(..., "-o", "--output", help="Weight file to write."),
+    source: Annotated[
+        Path, typer.Argument(help="Authors' tensors as safetensors, with their keys.", metavar="IN")
+    ],
+    output: Annotated[Path, option("-o --output FILE", "Weight file to write.")],
 ) -> None:
     """Turn the authors' released weights into a pdflow weight file."""
     from pdflow.weights import read_tensors, save_model

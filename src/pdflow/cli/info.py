@@ -7,17 +7,9 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from pdflow.cli.files import (
-    DropNonfinite,
-    InputFormat,
-    Inputs,
-    expand_inputs,
-    naming,
-    open_finite,
-)
-from pdflow.cli.progress import AsJson, Result, say_results
+from pdflow.cli.files import expand_inputs, naming, open_finite
+from pdflow.cli.options import AsJson, DropNonfinite, InputFormat, Inputs, option
+from pdflow.cli.progress import Result, say_results
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,9 +30,7 @@ def run(
     inputs: Inputs,
     format: InputFormat = None,
     drop_nonfinite: DropNonfinite = False,
-    noise: Annotated[
-        bool, typer.Option("--noise", help="Estimate the noise of clouds, too.")
-    ] = False,
+    noise: Annotated[bool, option("--noise", "Estimate the noise of clouds, too.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show what is in clouds and meshes.

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from pdflow.cli.files import DropNonfinite, InputFormat, read_finite
-from pdflow.cli.progress import AsJson, Result, say_results
+from pdflow.cli.files import read_finite
+from pdflow.cli.options import AsJson, DropNonfinite, InputFormat, option
+from pdflow.cli.progress import Result, say_results
 
 NAME = "latent"
 PANEL = (480, 480)
@@ -17,23 +18,16 @@ PANEL = (480, 480)
 
 def run(
     source: Annotated[Path, typer.Argument(help="Noisy cloud.", metavar="IN")],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Picture to write.", metavar="FILE.png")
-    ],
+    output: Annotated[Path, option("-o --output FILE.png", "Picture to write.")],
     model: Annotated[
         str | None,
-        typer.Option(
-            "--model",
-            help="Shipped model or weight file with a mask; default: the first shipped one.",
-            metavar="MODEL",
+        option(
+            "--model MODEL",
+            "Shipped model or weight file with a mask; default: the first shipped one.",
         ),
     ] = None,
-    row: Annotated[
-        int, typer.Option("--row", help="Row of the point that the patch is around.", metavar="ROW")
-    ] = 0,
-    delta: Annotated[
-        float, typer.Option("--delta", help="What is added to every channel.", metavar="X")
-    ] = 1.0,
+    row: Annotated[int, option("--row ROW", "Row of the point that the patch is around.")] = 0,
+    delta: Annotated[float, option("--delta X", "What is added to every channel.")] = 1.0,
     format: InputFormat = None,
     drop_nonfinite: DropNonfinite = False,
     as_json: AsJson = False,

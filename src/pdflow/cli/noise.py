@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from pdflow.cli.files import (
+from pdflow.cli.files import Job, naming, plan_clouds, read_finite, say_dropped
+from pdflow.cli.options import (
+    AsJson,
     DropNonfinite,
     InputFormat,
     Inputs,
-    Job,
     Output,
     OutputFormat,
-    expand_inputs,
-    naming,
-    plan_jobs,
-    read_finite,
-    require_cloud_targets,
-    say_dropped,
-    suffix_of,
+    Seed,
+    option,
 )
-from pdflow.cli.progress import AsJson, Result, say_results
+from pdflow.cli.progress import Result, say_results
 from pdflow.errors import PdflowError
 
 if TYPE_CHECKING:
@@ -37,25 +31,21 @@ def run(
     output: Output,
     kind: Annotated[
         str,
-        typer.Option(
-            "--kind",
-            help="Kind of noise: gaussian, anisotropic, unidirectional, uniform, discrete or "
+        option(
+            "--kind KIND",
+            "Kind of noise: gaussian, anisotropic, unidirectional, uniform, discrete or "
             "laplace; or lidar, which scans a mesh.",
-            metavar="KIND",
         ),
     ] = "gaussian",
     level: Annotated[
         float,
-        typer.Option(
-            "--level",
-            help="How strong, relative to the radius of the bounding sphere.",
+        option(
+            "--level LEVEL",
+            "How strong, relative to the radius of the bounding sphere.",
             min=0.0,
-            metavar="LEVEL",
         ),
     ] = 0.02,
-    seed: Annotated[
-        int, typer.Option("--seed", help="Same seed, same result.", min=0, metavar="SEED")
-    ] = 0,
+    seed: Seed = 0,
     format: InputFormat = None,
     to: OutputFormat = None,
     drop_nonfinite: DropNonfinite = False,
@@ -71,26 +61,15 @@ def run(
     if kind not in (*KINDS, LIDAR):
         raise PdflowError(f"Unknown noise {kind!r}: choose one of {', '.join((*KINDS, LIDAR))}.")
     scans = kind == LIDAR
-    suffix = suffix_of("ply" if scans and to is None else to)
     results = []
-    jobs = plan_jobs(expand_inputs(inputs), output, suffix)
-    for job in require_cloud_targets(jobs, to):
+    for job in plan_clouds(inputs, output, to, suffix_of_format="ply" if scans else None):
         if scans:
             noisy, extra = _scan(job, level, seed, format)
         else:
             noisy, extra = _move(job, kind, level, seed, format, drop_nonfinite)
-        _write(job, noisy, to)
-        results.append(
-            {
-                "file": str(job.source),
-                "output": str(job.target),
-                "kind": kind,
-                "level": level,
-                "seed": seed,
-                "points": len(noisy),
-                **extra,
-            }
-        )
+        job.write(noisy, to)
+        facts = {"kind": kind, "level": level, "seed": seed, "points": len(noisy)}
+        results.append(job.result(**facts, **extra))
     say_results(results, as_json, _describe)
 
 
@@ -118,13 +97,6 @@ def _scan(job: Job, level: float, seed: int, format: str | None) -> tuple[PointC
     mesh = read_mesh(job.source, format)
     with naming(job.source):
         return simulate_lidar(mesh, level=level, seed=seed), {}
-
-
-def _write(job: Job, cloud: PointCloud, to: str | None) -> None:
-    from pdflow.io import write
-
-    job.make_folder()
-    write(job.target, cloud, to)
 
 
 def _describe(result: Result) -> str:

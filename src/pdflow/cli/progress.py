@@ -6,20 +6,16 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Any
 
 import typer
-
-AsJson = Annotated[
-    bool, typer.Option("--json", help="Print the result as JSON: an object, or a list of them.")
-]
 
 Result = dict[str, Any]
 """What one input gave: JSON types only, keys in the order they are to be read."""
 
 
 @contextmanager
-def progress(what: str, total: int | None) -> Iterator[Callable[[float], None]]:
+def progress(what: str, total: float | None) -> Iterator[Callable[[float], None]]:
     """A bar with the remaining time on stderr; call what it yields with the steps just done.
 
     Where stderr is no terminal nothing is shown. A `total` of None shows motion without an end.

@@ -5,21 +5,9 @@ from __future__ import annotations
 from enum import Enum
 from typing import Annotated
 
-import typer
-
-from pdflow.cli.files import (
-    InputFormat,
-    Inputs,
-    Job,
-    Output,
-    OutputFormat,
-    expand_inputs,
-    naming,
-    plan_jobs,
-    require_cloud_targets,
-    suffix_of,
-)
-from pdflow.cli.progress import AsJson, Result, say_results
+from pdflow.cli.files import Job, naming, plan_clouds
+from pdflow.cli.options import AsJson, InputFormat, Inputs, Output, OutputFormat, Seed, option
+from pdflow.cli.progress import Result, say_results
 
 NAME = "sample"
 
@@ -34,29 +22,22 @@ class Method(str, Enum):
 def run(
     inputs: Inputs,
     output: Output,
-    points: Annotated[
-        int, typer.Option("--points", help="How many points, exactly.", min=1, metavar="COUNT")
-    ] = 10_000,
+    points: Annotated[int, option("--points COUNT", "How many points, exactly.", min=1)] = 10_000,
     method: Annotated[
         Method,
-        typer.Option(
+        option(
             "--method",
-            help="even: no two points much closer than the others; uniform: independent points.",
+            "even: no two points much closer than the others; uniform: independent points.",
         ),
     ] = Method.even,
-    seed: Annotated[
-        int, typer.Option("--seed", help="Same seed, same result.", min=0, metavar="SEED")
-    ] = 0,
+    seed: Seed = 0,
     format: InputFormat = None,
     to: OutputFormat = None,
     as_json: AsJson = False,
 ) -> None:
     """Put points on the surface of meshes."""
-    jobs = plan_jobs(expand_inputs(inputs), output, suffix_of(to or "ply"))
-    results = [
-        _sample(job, points, method.value, seed, format, to)
-        for job in require_cloud_targets(jobs, to)
-    ]
+    jobs = plan_clouds(inputs, output, to, suffix_of_format="ply")
+    results = [_sample(job, points, method.value, seed, format, to) for job in jobs]
     say_results(results, as_json, _describe)
 
 
@@ -65,21 +46,13 @@ def _sample(
 ) -> Result:
     from pdflow.cloud import PointCloud
     from pdflow.geometry.sampling import sample_mesh
-    from pdflow.io import read_mesh, write
+    from pdflow.io import read_mesh
 
     mesh = read_mesh(job.source, format)
     with naming(job.source):
         points, _ = sample_mesh(mesh, count, method=method, seed=seed)
-    job.make_folder()
-    write(job.target, PointCloud(points), to)
-    return {
-        "file": str(job.source),
-        "output": str(job.target),
-        "points": len(points),
-        "method": method,
-        "seed": seed,
-        "area": float(mesh.areas.sum()),
-    }
+    job.write(PointCloud(points), to)
+    return job.result(points=len(points), method=method, seed=seed, area=float(mesh.areas.sum()))
 
 
 def _describe(result: Result) -> str:

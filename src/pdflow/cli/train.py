@@ -11,62 +11,46 @@ from typing import Annotated
 
 import typer
 
+from pdflow.cli.options import Device, option, split_names
 from pdflow.cli.progress import progress
 from pdflow.errors import PdflowError
 
 NAME = "train"
-BAR_STEPS = 1000
 
 
 def run(
-    data: Annotated[
-        Path, typer.Option("--data", help="Folder of clean clouds or meshes.", metavar="DIR")
-    ],
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", help="Folder for checkpoint and weights.", metavar="DIR"),
-    ],
-    recipe: Annotated[
-        str, typer.Option("--recipe", help="Shipped recipe or TOML file.", metavar="RECIPE")
-    ] = "pdflow",
+    data: Annotated[Path, option("--data DIR", "Folder of clean clouds or meshes.")],
+    output: Annotated[Path, option("-o --output DIR", "Folder for checkpoint and weights.")],
+    recipe: Annotated[str, option("--recipe RECIPE", "Shipped recipe or TOML file.")] = "pdflow",
     init: Annotated[
         str | None,
-        typer.Option(
-            "--init",
-            help="Weights to start from: a file or a shipped model; the filter may differ.",
-            metavar="WEIGHTS",
+        option(
+            "--init WEIGHTS",
+            "Weights to start from: a file or a shipped model; the filter may differ.",
         ),
     ] = None,
     minutes: Annotated[
-        float,
-        typer.Option("--minutes", help="Stop and save after this time.", min=0.0, metavar="T"),
+        float, option("--minutes T", "Stop and save after this time.", min=0.0)
     ] = inf,
     anneal: Annotated[
         bool,
-        typer.Option(
-            "--anneal", help="Let the schedule end with the minutes, not with the recipe's steps."
-        ),
+        option("--anneal", "Let the schedule end with the minutes, not with the recipe's steps."),
     ] = False,
     holdout: Annotated[
         str | None,
-        typer.Option(
-            "--holdout",
-            help="Shapes kept for validation, with commas between; default: the recipe's.",
-            metavar="NAMES",
+        option(
+            "--holdout NAMES",
+            "Shapes kept for validation, with commas between; default: the recipe's.",
         ),
     ] = None,
     cache: Annotated[
         Path | None,
-        typer.Option(
-            "--cache",
-            help="Folder for clouds sampled from meshes; default: cache in the output folder.",
-            metavar="DIR",
+        option(
+            "--cache DIR",
+            "Folder for clouds sampled from meshes; default: cache in the output folder.",
         ),
     ] = None,
-    device: Annotated[
-        str | None,
-        typer.Option("--device", help="cpu or cuda; default: the best there is.", metavar="DEVICE"),
-    ] = None,
+    device: Device = None,
 ) -> None:
     """Train a network; called again with the same folder, it goes on where it stopped."""
     if anneal and minutes == inf:
@@ -79,12 +63,12 @@ def run(
 
     chosen = load_recipe(recipe)
     if holdout is not None:
-        names = tuple(name.strip() for name in holdout.split(",") if name.strip())
+        names = tuple(split_names(holdout))
         chosen = replace(chosen, data=replace(chosen.data, holdout=names))
     source = read_source(data, chosen.data.resolutions, cache or output / "cache")
     is_first = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun starts
     silent = nullcontext(lambda share: None)
-    with progress("training", BAR_STEPS) if is_first else silent as bar:
+    with progress("training", total=1.0) if is_first else silent as advance:
         trainer = train(
             chosen,
             source,
@@ -94,7 +78,7 @@ def run(
             anneal=anneal,
             init=init,
             say=typer.echo,
-            advance=lambda share: bar(share * BAR_STEPS),
+            advance=advance,
         )
     if trainer.stop:
         raise typer.Abort
