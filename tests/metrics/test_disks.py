@@ -12,7 +12,7 @@ from pdflow.errors import PdflowError
 from pdflow.geometry.sampling import sample_mesh
 from pdflow.geometry.triangles import closest_on_mesh
 from pdflow.mesh import TriangleMesh
-from pdflow.metrics import ball_uniformity, uniformity
+from pdflow.metrics import uniformity
 from pdflow.metrics.disks import FRACTIONS
 
 FEW = (0.01, 0.02)
@@ -44,7 +44,7 @@ def by_hand(
 
 def test_balls_from_the_definition(noisy_ball: NDArray[np.float64], sphere: TriangleMesh) -> None:
     expected = by_hand(noisy_ball, sphere, disks=60, seed=4)
-    found = ball_uniformity(noisy_ball, sphere, FEW, disks=60, seed=4)
+    found = uniformity(noisy_ball, sphere, FEW, disks=60, seed=4, geodesic=False)
     assert found == pytest.approx(expected, rel=1e-9)
 
 
@@ -52,8 +52,8 @@ def test_on_a_plane_disks_are_balls() -> None:
     """A flat sheet has straight shortest paths, so both versions count the same points."""
     sheet = TriangleMesh([[-1, -1, 0], [1, -1, 0], [1, 1, 0], [-1, 1, 0]], [[0, 1, 2], [0, 2, 3]])
     points = np.random.default_rng(0).uniform(-1, 1, (800, 3))
-    disks = uniformity(points, sheet, FEW, disks=80)
-    assert disks == pytest.approx(ball_uniformity(points, sheet, FEW, disks=80), rel=1e-9)
+    disks, balls = (uniformity(points, sheet, FEW, disks=80, geodesic=g) for g in (True, False))
+    assert disks == pytest.approx(balls, rel=1e-9)
 
 
 def test_two_sheets_close_together_are_two_surfaces() -> None:
@@ -61,7 +61,7 @@ def test_two_sheets_close_together_are_two_surfaces() -> None:
     plate = trimesh.creation.box((2, 2, 0.001)).subdivide().subdivide()
     mesh = TriangleMesh(plate.vertices, plate.faces)
     points, _ = sample_mesh(mesh, 1500, method="uniform", seed=3)
-    disks, balls = (f(points, mesh, FEW, disks=100) for f in (uniformity, ball_uniformity))
+    disks, balls = (uniformity(points, mesh, FEW, disks=100, geodesic=g) for g in (True, False))
     assert all(disks[p] < 0.5 * balls[p] for p in FEW)
 
 
@@ -69,8 +69,11 @@ def test_even_points_beat_random_ones_and_clustered_are_worst(sphere: TriangleMe
     even, _ = sample_mesh(sphere, 1500, method="even", seed=0)
     random, _ = sample_mesh(sphere, 1500, method="uniform", seed=0)
     clustered = np.repeat(random[:300], 5, axis=0)
-    for metric in (uniformity, ball_uniformity):
-        scores = [metric(points, sphere, disks=100) for points in (even, random, clustered)]
+    for geodesic in (True, False):
+        scores = [
+            uniformity(points, sphere, disks=100, geodesic=geodesic)
+            for points in (even, random, clustered)
+        ]
         for p in FRACTIONS:
             assert 3 * scores[0][p] < scores[1][p] < scores[2][p] / 3
 

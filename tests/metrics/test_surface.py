@@ -39,18 +39,18 @@ def test_sphere_against_its_mesh(sphere: TriangleMesh) -> None:
     normals /= np.linalg.norm(normals, axis=1, keepdims=True)
     points = middles + 0.1 * normals
     found = mesh_distances(points, sphere)
-    np.testing.assert_allclose(found.sq_to_face, 0.01, rtol=1e-9)
-    np.testing.assert_allclose(found.sq_to_point, 0.01, rtol=1e-9)
+    np.testing.assert_allclose(found.sq_to_truth, 0.01, rtol=1e-9)
+    np.testing.assert_allclose(found.sq_to_pred, 0.01, rtol=1e-9)
     assert sq_point_to_mesh(points, sphere) == pytest.approx(0.02)
     exact = (1.1 - 1) ** 2
     on_sphere = 1.1 * middles / heights[:, None]
-    assert mesh_distances(on_sphere, sphere).sq_to_face.mean() == pytest.approx(exact, rel=0.1)
+    assert mesh_distances(on_sphere, sphere).sq_to_truth.mean() == pytest.approx(exact, rel=0.1)
 
 
 def test_agrees_with_libigl(noisy_ball: NDArray[np.float64], sphere: TriangleMesh) -> None:
     sq, _, _ = igl.point_mesh_squared_distance(noisy_ball, sphere.vertices, sphere.faces)
     found = mesh_distances(noisy_ball, sphere)
-    np.testing.assert_allclose(found.sq_to_face, sq, atol=1e-12)
+    np.testing.assert_allclose(found.sq_to_truth, sq, atol=1e-12)
     assert surface_rms(noisy_ball, sphere) == pytest.approx(np.sqrt(sq.mean()), rel=1e-9)
     np.testing.assert_allclose(point_errors(noisy_ball, sphere), np.sqrt(sq), atol=1e-9)
 
@@ -71,8 +71,8 @@ def test_subdivision_leaves_the_point_term(
 ) -> None:
     finer = TriangleMesh(*trimesh.remesh.subdivide(cube.vertices, cube.faces))
     before, after = mesh_distances(noisy_ball, cube), mesh_distances(noisy_ball, finer)
-    np.testing.assert_allclose(after.sq_to_face, before.sq_to_face, atol=1e-12)
-    assert after.sq_to_point.mean() > 1.01 * before.sq_to_point.mean()
+    np.testing.assert_allclose(after.sq_to_truth, before.sq_to_truth, atol=1e-12)
+    assert after.sq_to_pred.mean() > 1.01 * before.sq_to_pred.mean()
 
 
 def test_stray_vertices_and_degenerate_faces(
@@ -83,9 +83,9 @@ def test_stray_vertices_and_degenerate_faces(
     faces = np.concatenate([cube.faces, [[0, 1, 1]]])
     found = mesh_distances(noisy_ball, TriangleMesh(vertices, faces))
     plain = mesh_distances(noisy_ball, cube)
-    np.testing.assert_allclose(found.sq_to_face, plain.sq_to_face, atol=1e-12)
-    assert np.isfinite(found.sq_to_point).all()
-    assert len(found.sq_to_point) == 13
+    np.testing.assert_allclose(found.sq_to_truth, plain.sq_to_truth, atol=1e-12)
+    assert np.isfinite(found.sq_to_pred).all()
+    assert len(found.sq_to_pred) == 13
 
 
 def test_pytorch3d_threshold(sphere: TriangleMesh, cube: TriangleMesh) -> None:
@@ -94,12 +94,12 @@ def test_pytorch3d_threshold(sphere: TriangleMesh, cube: TriangleMesh) -> None:
     small = TriangleMesh(*trimesh.remesh.subdivide(sphere.vertices, sphere.faces))
     assert small.areas.max() < 5e-3
     exact, thresholded = mesh_distances(middle, small), mesh_distances(middle, small, min_area=5e-3)
-    assert exact.sq_to_face[0] == pytest.approx(0, abs=1e-12)
-    a, b, c = small.triangles[np.argmin(exact.sq_to_point)]
+    assert exact.sq_to_truth[0] == pytest.approx(0, abs=1e-12)
+    a, b, c = small.triangles[np.argmin(exact.sq_to_pred)]
     inradius = np.linalg.norm(np.cross(b - a, c - a)) / sum(
         np.linalg.norm(e) for e in (a - b, b - c, c - a)
     )
-    assert np.sqrt(thresholded.sq_to_face[0]) == pytest.approx(inradius, rel=0.1)
+    assert np.sqrt(thresholded.sq_to_truth[0]) == pytest.approx(inradius, rel=0.1)
     assert sq_point_to_mesh_pytorch3d(middle, cube) == sq_point_to_mesh(middle, cube)
 
 

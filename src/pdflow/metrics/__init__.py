@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from pdflow.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from pdflow.metrics.disks import ball_uniformity as ball_uniformity
     from pdflow.metrics.disks import uniformity as uniformity
     from pdflow.metrics.matching import earth_movers as earth_movers
     from pdflow.metrics.matching import sq_earth_movers as sq_earth_movers
@@ -40,7 +39,7 @@ else:
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
-            "disks": ["ball_uniformity", "uniformity"],
+            "disks": ["uniformity"],
             "matching": ["earth_movers", "sq_earth_movers"],
             "nearest": ["chamfer", "hausdorff", "sq_chamfer", "sq_hausdorff"],
             "per_point": ["point_errors"],

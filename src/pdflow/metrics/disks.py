@@ -54,44 +54,21 @@ def uniformity(
     *,
     disks: int = DISKS,
     seed: int = 0,
+    geodesic: bool = True,
 ) -> dict[float, float]:
-    """Uniformity in geodesic disks, as published: fraction p -> score, lower is better.
+    """Uniformity in disks of several sizes: fraction p -> score, lower is better.
 
     pred       (M, 3)
     fractions  areas of the disks, as fractions of the surface
     disks      how many random seeds
     seed       of the random numbers: same seed, same disks
+    geodesic   True: disks along the surface, as in the published tables; False: Euclidean balls
+               of the same seeds and radii, which is faster. On thin or folded shapes a ball also
+               holds points of a nearby sheet of the surface
 
     Frame: the mesh's unit sphere. Distances along the mesh are exact; on an icosphere of 5120
     faces they differ from those on the true sphere by less than 0.1 %, because the mesh does.
     """
-    return _uniformity(pred, mesh, fractions, disks, seed, geodesic=True)
-
-
-def ball_uniformity(
-    pred: Any,
-    mesh: TriangleMesh,
-    fractions: Sequence[float] = FRACTIONS,
-    *,
-    disks: int = DISKS,
-    seed: int = 0,
-) -> dict[float, float]:
-    """Uniformity in Euclidean balls of the same seeds and radii: faster, arguments the same.
-
-    Where another part of the surface comes near, as in thin or folded shapes, a ball holds
-    points that a disk does not.
-    """
-    return _uniformity(pred, mesh, fractions, disks, seed, geodesic=False)
-
-
-def _uniformity(
-    pred: Any,
-    mesh: TriangleMesh,
-    fractions: Sequence[float],
-    disks: int,
-    seed: int,
-    geodesic: bool,
-) -> dict[float, float]:
     points = as_points(pred, "The prediction")
     shares = np.asarray(fractions, dtype=np.float64)
     if disks < 1 or not ((shares > 0) & (shares < 1)).all():

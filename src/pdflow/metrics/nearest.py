@@ -9,49 +9,14 @@ Paper: Eq. 22 and 25 print plain norms, but its tables hold the squared form; bo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from pdflow.geometry.neighbors import knn
 from pdflow.metrics.inputs import as_points, frame_of_cloud
+from pdflow.metrics.two_way import TwoWayDistances
 
 
-@dataclass(frozen=True)
-class NearestDistances:
-    """Squared distances between two clouds, both ways, in the ground truth's unit sphere.
-
-    sq_to_clean  (M,) from every predicted point to its nearest clean one
-    sq_to_pred   (K,) from every clean point to its nearest predicted one
-    """
-
-    sq_to_clean: NDArray[np.float64]
-    sq_to_pred: NDArray[np.float64]
-
-    @property
-    def sq_chamfer(self) -> float:
-        """Mean plus mean of the squared distances."""
-        return float(self.sq_to_clean.mean() + self.sq_to_pred.mean())
-
-    @property
-    def chamfer(self) -> float:
-        """Mean plus mean of the plain distances."""
-        return float(np.sqrt(self.sq_to_clean).mean() + np.sqrt(self.sq_to_pred).mean())
-
-    @property
-    def sq_hausdorff(self) -> float:
-        """The largest squared distance."""
-        return float(max(self.sq_to_clean.max(), self.sq_to_pred.max()))
-
-    @property
-    def hausdorff(self) -> float:
-        """The largest plain distance."""
-        return float(np.sqrt(self.sq_hausdorff))
-
-
-def nearest_distances(pred: Any, clean: Any) -> NearestDistances:
+def nearest_distances(pred: Any, clean: Any) -> TwoWayDistances:
     """Measure two clouds once, for all metrics of this family.
 
     pred   (M, 3)
@@ -60,7 +25,7 @@ def nearest_distances(pred: Any, clean: Any) -> NearestDistances:
     pred, clean = as_points(pred, "The prediction"), as_points(clean, "The clean cloud")
     frame = frame_of_cloud(clean)
     pred, clean = frame.apply(pred), frame.apply(clean)
-    return NearestDistances(knn(clean, pred, 1)[0][:, 0], knn(pred, clean, 1)[0][:, 0])
+    return TwoWayDistances(knn(clean, pred, 1)[0][:, 0], knn(pred, clean, 1)[0][:, 0])
 
 
 def sq_chamfer(pred: Any, clean: Any) -> float:
@@ -73,7 +38,7 @@ def sq_chamfer(pred: Any, clean: Any) -> float:
     >>> round(sq_chamfer(square, square), 12)
     0.0
     """
-    return nearest_distances(pred, clean).sq_chamfer
+    return nearest_distances(pred, clean).sq_mean
 
 
 def chamfer(pred: Any, clean: Any) -> float:
@@ -81,7 +46,7 @@ def chamfer(pred: Any, clean: Any) -> float:
 
     pred (M, 3), clean (K, 3). Frame: the clean points' unit sphere.
     """
-    return nearest_distances(pred, clean).chamfer
+    return nearest_distances(pred, clean).mean
 
 
 def sq_hausdorff(pred: Any, clean: Any) -> float:
@@ -89,7 +54,7 @@ def sq_hausdorff(pred: Any, clean: Any) -> float:
 
     pred (M, 3), clean (K, 3). Frame: the clean points' unit sphere.
     """
-    return nearest_distances(pred, clean).sq_hausdorff
+    return nearest_distances(pred, clean).sq_largest
 
 
 def hausdorff(pred: Any, clean: Any) -> float:
@@ -97,4 +62,4 @@ def hausdorff(pred: Any, clean: Any) -> float:
 
     pred (M, 3), clean (K, 3). Frame: the clean points' unit sphere.
     """
-    return nearest_distances(pred, clean).hausdorff
+    return nearest_distances(pred, clean).largest

@@ -13,15 +13,12 @@ from typing import Any
 
 from pdflow.errors import PdflowError
 from pdflow.mesh import TriangleMesh
-from pdflow.metrics.disks import FRACTIONS, ball_uniformity, uniformity
+from pdflow.metrics.disks import FRACTIONS, uniformity
 from pdflow.metrics.matching import earth_movers, sq_earth_movers
-from pdflow.metrics.nearest import NearestDistances, nearest_distances
+from pdflow.metrics.nearest import nearest_distances
 from pdflow.metrics.planes import PlaneDistances, plane_distances
-from pdflow.metrics.surface import (
-    MeshDistances,
-    mesh_distances,
-    sq_point_to_mesh_pytorch3d,
-)
+from pdflow.metrics.surface import mesh_distances, sq_point_to_mesh_pytorch3d
+from pdflow.metrics.two_way import TwoWayDistances
 
 
 class Shape:
@@ -41,7 +38,7 @@ class Shape:
         return self._mesh
 
     @cached_property
-    def nearest(self) -> NearestDistances:
+    def nearest(self) -> TwoWayDistances:
         """Distances between the two clouds."""
         return nearest_distances(self.pred, self.clean)
 
@@ -51,7 +48,7 @@ class Shape:
         return plane_distances(self.pred, self.clean, self.normals)
 
     @cached_property
-    def surface(self) -> MeshDistances:
+    def surface(self) -> TwoWayDistances:
         """Distances between the prediction and the mesh."""
         return mesh_distances(self.pred, self.mesh)
 
@@ -72,34 +69,35 @@ def _single(
     return name, Metric((name,), lambda shape: [compute(shape)], exponent, needs_mesh)
 
 
-def _by_fraction(
-    name: str, compute: Callable[[Any, TriangleMesh], dict[float, float]]
-) -> tuple[str, Metric]:
+def _uniformity(name: str, geodesic: bool) -> tuple[str, Metric]:
+    def compute(shape: Shape) -> Iterable[float]:
+        return uniformity(shape.pred, shape.mesh, geodesic=geodesic).values()
+
     columns = tuple(f"{name}_{100 * p:.1f}" for p in FRACTIONS)
-    return name, Metric(columns, lambda s: compute(s.pred, s.mesh).values(), -3, needs_mesh=True)
+    return name, Metric(columns, compute, -3, needs_mesh=True)
 
 
 METRICS: dict[str, Metric] = dict(
     [
-        _single("cd", lambda s: s.nearest.sq_chamfer, -4),
-        _single("cd_plain", lambda s: s.nearest.chamfer, -2),
-        _single("hd", lambda s: s.nearest.sq_hausdorff, -3),
-        _single("hd_plain", lambda s: s.nearest.hausdorff, -2),
-        _single("p2m", lambda s: s.surface.sq_point_to_mesh, -4, needs_mesh=True),
-        _single("p2m_plain", lambda s: s.surface.point_to_mesh, -2, needs_mesh=True),
+        _single("cd", lambda s: s.nearest.sq_mean, -4),
+        _single("cd_plain", lambda s: s.nearest.mean, -2),
+        _single("hd", lambda s: s.nearest.sq_largest, -3),
+        _single("hd_plain", lambda s: s.nearest.largest, -2),
+        _single("p2m", lambda s: s.surface.sq_mean, -4, needs_mesh=True),
+        _single("p2m_plain", lambda s: s.surface.mean, -2, needs_mesh=True),
         _single(
             "p2m_pytorch3d",
             lambda s: sq_point_to_mesh_pytorch3d(s.pred, s.mesh),
             -4,
             needs_mesh=True,
         ),
-        _single("rms", lambda s: s.surface.surface_rms, -2, needs_mesh=True),
+        _single("rms", lambda s: s.surface.rms, -2, needs_mesh=True),
         _single("p2s", lambda s: s.planes.point_to_surface, -3),
         _single("sq_p2s", lambda s: s.planes.sq_point_to_surface, -4),
         _single("emd", lambda s: earth_movers(s.pred, s.clean), -2),
         _single("sq_emd", lambda s: sq_earth_movers(s.pred, s.clean), -4),
-        _by_fraction("uniformity", uniformity),
-        _by_fraction("uniformity_ball", ball_uniformity),
+        _uniformity("uniformity", geodesic=True),
+        _uniformity("uniformity_ball", geodesic=False),
     ]
 )
 """Metric by name. Uniformity has a column per disk size: `uniformity_0.4` is that of 0.4 %."""

@@ -7,48 +7,20 @@ frame at most, because the bounding box does not turn with it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pdflow.geometry.triangles import closest_on_mesh, faces_to_points
 from pdflow.mesh import TriangleMesh
 from pdflow.metrics.inputs import as_points, frame_of_mesh, mesh_in
+from pdflow.metrics.two_way import TwoWayDistances
 
 PYTORCH3D_MIN_AREA = 5e-3
 """Area below which PyTorch3D gives a triangle no inside."""
 
 
-@dataclass(frozen=True)
-class MeshDistances:
-    """Squared distances between a cloud and a mesh in the mesh's unit sphere.
-
-    sq_to_face   (M,) from every point to its nearest face
-    sq_to_point  (F,) from every face to its nearest point
-    """
-
-    sq_to_face: NDArray[np.float64]
-    sq_to_point: NDArray[np.float64]
-
-    @property
-    def sq_point_to_mesh(self) -> float:
-        """Mean over points plus mean over faces of the squared distances."""
-        return float(self.sq_to_face.mean() + self.sq_to_point.mean())
-
-    @property
-    def point_to_mesh(self) -> float:
-        """Mean over points plus mean over faces of the plain distances."""
-        return float(np.sqrt(self.sq_to_face).mean() + np.sqrt(self.sq_to_point).mean())
-
-    @property
-    def surface_rms(self) -> float:
-        """Root of the mean squared distance from the points to the surface."""
-        return float(np.sqrt(self.sq_to_face.mean()))
-
-
-def mesh_distances(pred: Any, mesh: TriangleMesh, *, min_area: float = 0.0) -> MeshDistances:
+def mesh_distances(pred: Any, mesh: TriangleMesh, *, min_area: float = 0.0) -> TwoWayDistances:
     """Measure a cloud and a mesh once, for all metrics of this family.
 
     pred      (M, 3)
@@ -58,7 +30,7 @@ def mesh_distances(pred: Any, mesh: TriangleMesh, *, min_area: float = 0.0) -> M
     frame = frame_of_mesh(mesh)
     points, mesh = frame.apply(points), mesh_in(frame, mesh)
     edges_only = mesh.areas < min_area
-    return MeshDistances(
+    return TwoWayDistances(
         closest_on_mesh(points, mesh, edges_only=edges_only)[0],
         faces_to_points(mesh, points, edges_only=edges_only),
     )
@@ -72,7 +44,7 @@ def sq_point_to_mesh(pred: Any, mesh: TriangleMesh) -> float:
     second is the mean over faces, each with the same weight, of the squared distance to the
     nearest point: it depends on how the surface is cut into faces.
     """
-    return mesh_distances(pred, mesh).sq_point_to_mesh
+    return mesh_distances(pred, mesh).sq_mean
 
 
 def point_to_mesh(pred: Any, mesh: TriangleMesh) -> float:
@@ -80,7 +52,7 @@ def point_to_mesh(pred: Any, mesh: TriangleMesh) -> float:
 
     pred (M, 3). Frame: the mesh's unit sphere.
     """
-    return mesh_distances(pred, mesh).point_to_mesh
+    return mesh_distances(pred, mesh).mean
 
 
 def sq_point_to_mesh_pytorch3d(pred: Any, mesh: TriangleMesh) -> float:
@@ -93,7 +65,7 @@ def sq_point_to_mesh_pytorch3d(pred: Any, mesh: TriangleMesh) -> float:
     geometry_utils). So the value depends on how finely the mesh is cut; `sq_point_to_mesh` is
     the exact one. Here in float64, without the 1e-8 that PyTorch3D adds to denominators.
     """
-    return mesh_distances(pred, mesh, min_area=PYTORCH3D_MIN_AREA).sq_point_to_mesh
+    return mesh_distances(pred, mesh, min_area=PYTORCH3D_MIN_AREA).sq_mean
 
 
 def surface_rms(pred: Any, mesh: TriangleMesh) -> float:

@@ -23,15 +23,27 @@ from pdflow.geometry.compiled import compiled
 _SLACK = 1e-12
 """Relative rounding that a comparison of two path lengths forgives."""
 
-Heap: TypeAlias = "list[tuple[float, int, float, float, float, float, float]]"
-"""Windows, nearest first: key, half-edge, low, high, x, y, offset.
 
-key      distance of the nearest point of the window
-half     half-edge by which it enters a face; -1 - v for the vertex v that becomes a source
-low..    lit part of that half-edge, measured from its tail
-x, y     unfolded place of the source: along the half-edge, and beside it (below, so negative)
-offset   length of the path up to that source
-"""
+class Window(NamedTuple):
+    """Light on a half-edge, on its way into a face. Windows are ordered by `key`.
+
+    key        distance of the nearest point of the window
+    half       half-edge by which it enters a face; -1 - v for the vertex v that becomes a source
+    low, high  lit part of that half-edge, measured from its tail
+    x, y       unfolded place of the source: along the half-edge, and beside it (below, so y <= 0)
+    offset     length of the path up to that source
+    """
+
+    key: float
+    half: int
+    low: float
+    high: float
+    x: float
+    y: float
+    offset: float
+
+
+Heap: TypeAlias = "list[Window]"
 
 
 class SurfaceGraph(NamedTuple):
@@ -93,11 +105,12 @@ def spread(
 
     Returns how many points were touched; what is noted beyond the reach is an upper bound.
     """
-    heap = [(0.0, 0, 0.0, 0.0, 0.0, 0.0, 0.0)]
-    heap.pop()
+    heap = [Window(0.0, 0, 0.0, 0.0, 0.0, 0.0, 0.0)]
+    heap.pop()  # now numba knows what the heap holds
     count = _light_face(heap, graph, face, sources, source, 0.0, -1, targets, progress, 0)
     while heap:
-        key, half, low, high, x, y, offset = heapq.heappop(heap)
+        window = heapq.heappop(heap)
+        key, half, low, high, x, y, offset = window
         if half < 0:
             vertex = -1 - half
             if key > progress.vertex_distances[vertex] * (1 + _SLACK):
@@ -113,10 +126,7 @@ def spread(
         f, e = half // 3, half % 3
         a, b, c = graph.faces[f, e], graph.faces[f, (e + 1) % 3], graph.faces[f, (e + 2) % 3]
         ux, uy, uz, length = _between(graph.vertices, a, graph.vertices, b)
-        if _is_outdone(
-            length, low, high, x, y, offset,
-            progress.vertex_distances[a], progress.vertex_distances[b],
-        ):  # fmt: skip
+        if _is_outdone(window, length, progress.vertex_distances[a], progress.vertex_distances[b]):
             continue
         # The plane of this face: a at the origin, b along x, c above; the source is below.
         ux, uy, uz = ux / length, uy / length, uz / length
@@ -131,7 +141,7 @@ def spread(
         wx, wy, wz, _ = _between(graph.vertices, a, graph.vertices, c)
         cx, cy = _in_plane(wx, wy, wz, ux, uy, uz)
         if y < 0.0:
-            _cross_face(heap, graph, half, length, cx, cy, low, high, x, y, offset, progress)
+            _cross_face(heap, graph, window, length, cx, cy, progress)
     return count
 
 
@@ -139,21 +149,17 @@ def spread(
 def _cross_face(
     heap: Heap,
     graph: SurfaceGraph,
-    half: int,
+    window: Window,
     length: float,
     cx: float,
     cy: float,
-    low: float,
-    high: float,
-    x: float,
-    y: float,
-    offset: float,
     progress: Progress,
 ) -> None:
     """Let the light of a window, y < 0, fall on the other two edges of the face it enters.
 
     length, cx, cy  that face in its plane: corners at (0, 0), (length, 0) and (cx, cy)
     """
+    _, half, low, high, x, y, offset = window
     face, e = half // 3, half % 3
     crossing = x - (cx - x) * y / (cy - y)
     if low <= crossing <= high:
@@ -176,10 +182,8 @@ def _cross_face(
             at_first = _cross(x - px, y - py, first - x, -y) / slope
         along = (x - px) * dx + (y - py) * dy
         beside = -abs(_cross(dx, dy, x - px, y - py))
-        _pass_on(
-            heap, graph, 3 * face + (e + 1 + side) % 3, at_last, at_first, along, beside, offset,
-            progress,
-        )  # fmt: skip
+        lit = Window(0.0, 3 * face + (e + 1 + side) % 3, at_last, at_first, along, beside, offset)
+        _pass_on(heap, graph, lit, progress)
 
 
 @compiled
@@ -212,23 +216,17 @@ def _light_face(
             continue
         ux, uy, uz, length = _between(graph.vertices, tail, graph.vertices, head)
         x, y = _in_plane(wx, wy, wz, ux / length, uy / length, uz / length)
-        _pass_on(heap, graph, 3 * face + e, 0.0, length, x, -y, offset, progress)
+        _pass_on(heap, graph, Window(0.0, 3 * face + e, 0.0, length, x, -y, offset), progress)
     return count
 
 
 @compiled
-def _pass_on(
-    heap: Heap,
-    graph: SurfaceGraph,
-    half: int,
-    low: float,
-    high: float,
-    x: float,
-    y: float,
-    offset: float,
-    progress: Progress,
-) -> None:
-    """Hand a window, which has reached a half-edge from inside, to the faces beyond that edge."""
+def _pass_on(heap: Heap, graph: SurfaceGraph, window: Window, progress: Progress) -> None:
+    """Hand a window, which has reached a half-edge from inside, to the faces beyond that edge.
+
+    Its `key` is found here; what the window says is ignored.
+    """
+    _, half, low, high, x, y, offset = window
     face, e = half // 3, half % 3
     tail, head = graph.faces[face, e], graph.faces[face, (e + 1) % 3]
     _, _, _, length = _between(graph.vertices, tail, graph.vertices, head)
@@ -248,9 +246,10 @@ def _pass_on(
         if other == half:
             continue
         if graph.faces[other // 3, other % 3] == tail:
-            heapq.heappush(heap, (key, other, low, high, x, y, offset))
+            heapq.heappush(heap, Window(key, other, low, high, x, y, offset))
         else:
-            heapq.heappush(heap, (key, other, length - high, length - low, length - x, y, offset))
+            turned = Window(key, other, length - high, length - low, length - x, y, offset)
+            heapq.heappush(heap, turned)
 
 
 @compiled
@@ -262,7 +261,7 @@ def _reach_vertex(
         return
     progress.vertex_distances[vertex] = min(progress.vertex_distances[vertex], way)
     if graph.bends[vertex] and way <= progress.reach:
-        heapq.heappush(heap, (way, -1 - vertex, 0.0, 0.0, 0.0, 0.0, 0.0))
+        heapq.heappush(heap, Window(way, -1 - vertex, 0.0, 0.0, 0.0, 0.0, 0.0))
 
 
 @compiled
@@ -275,17 +274,9 @@ def _reach_point(progress: Progress, row: int, way: float, count: int) -> int:
 
 
 @compiled
-def _is_outdone(
-    length: float,
-    low: float,
-    high: float,
-    x: float,
-    y: float,
-    offset: float,
-    at_tail: float,
-    at_head: float,
-) -> bool:
+def _is_outdone(window: Window, length: float, at_tail: float, at_head: float) -> bool:
     """Whether a window is of no use: an end of its edge leads to its far end on a shorter way."""
+    _, _, low, high, x, y, offset = window
     to_low, to_high = offset + np.hypot(x - low, y), offset + np.hypot(x - high, y)
     if to_high > (at_tail + high) * (1 + _SLACK):
         return True
