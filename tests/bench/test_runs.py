@@ -10,7 +10,7 @@ import pytest
 from pdflow.bench import methods, runner
 from pdflow.bench.cases import Case
 from pdflow.bench.layout import build_grid
-from pdflow.bench.methods import Denoised, Method, choose_methods
+from pdflow.bench.methods import Method, Output, choose_methods
 from pdflow.bench.peers import PEERS, Peer
 from pdflow.bench.records import Key, Record, Run, Store
 from pdflow.errors import PdflowError
@@ -26,7 +26,7 @@ def counted(monkeypatch):
 
     def denoise(_, case):
         calls.append(len(case.noisy))
-        return Denoised(case.noisy * 0.99)
+        return Output(case.noisy * 0.99)
 
     def known():
         return [
@@ -100,7 +100,7 @@ def test_the_newest_weights_of_a_method_count(tmp_path):
 
 def test_a_method_that_fails_is_told_and_the_others_go_on(bench, score_data, tmp_path, monkeypatch):
     def diverge(_, case):
-        return Denoised(np.full_like(case.noisy, np.nan))
+        return Output(np.full_like(case.noisy, np.nan))
 
     monkeypatch.setattr(
         methods,

@@ -61,6 +61,10 @@ class Grid:
         found = [row for row in self.rows if (row.method, row.source) == (method, "")]
         return found[0] if found else None
 
+    def places(self) -> list[tuple[str, str]]:
+        """Every cell as (block, cell)."""
+        return [(block.name, cell) for block in self.blocks for cell in block.cells]
+
     def best(self, block: Block, cell: str, column: str) -> float | None:
         """The least value of measured methods, references left out."""
         values = [

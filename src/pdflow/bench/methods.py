@@ -27,8 +27,14 @@ from pdflow.errors import PdflowError
 DIGEST_LENGTH = 12
 
 
+def short_digest(settings: dict[str, Any]) -> str:
+    """The first digits of the SHA-256 of JSON values, whatever their order."""
+    text = json.dumps(settings, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:DIGEST_LENGTH]
+
+
 @dataclass(frozen=True)
-class Denoised:
+class Output:
     """What a method made of a case: points (M', 3), and a remark such as the passes it took."""
 
     points: Points
@@ -51,7 +57,7 @@ class Method:
     name: str
     group: str
     load: Callable[[], Any]
-    denoise: Callable[[Any, Case], Denoised]
+    denoise: Callable[[Any, Case], Output]
     settings: dict[str, Any] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     missing: str | None = None
@@ -59,8 +65,7 @@ class Method:
     @property
     def digest(self) -> str:
         """Short hash of the settings."""
-        text = json.dumps(self.settings, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:DIGEST_LENGTH]
+        return short_digest(self.settings)
 
 
 def references() -> list[Method]:
@@ -69,7 +74,7 @@ def references() -> list[Method]:
     The oracle has perfect knowledge of the surface but none of where on it a point belongs.
     """
     return [
-        Method("noisy", "reference", _nothing, lambda _, case: Denoised(case.noisy)),
+        Method("noisy", "reference", _nothing, lambda _, case: Output(case.noisy)),
         Method("oracle", "reference", _nothing, _project),
     ]
 
@@ -129,9 +134,9 @@ def _plug_in(path: Path) -> Method:
         if not callable(getattr(module, function, None)):
             raise PdflowError(f"{path} has no function {function}: a method needs load, denoise.")
 
-    def denoise(state: Any, case: Case) -> Denoised:
+    def denoise(state: Any, case: Case) -> Output:
         points = np.asarray(module.denoise(state, case.noisy.copy()), np.float64)
-        return Denoised(points)
+        return Output(points)
 
     settings = {"file": hashlib.sha256(path.read_bytes()).hexdigest()}
     return Method(path.stem, "yours", module.load, denoise, settings)
@@ -141,9 +146,9 @@ def _nothing() -> None:
     """There is nothing to load."""
 
 
-def _project(_: None, case: Case) -> Denoised:
+def _project(_: None, case: Case) -> Output:
     from pdflow.geometry.triangles import closest_on_mesh
 
     if case.mesh is None:
         raise PdflowError("The oracle needs a mesh: leave it out where there is none.")
-    return Denoised(closest_on_mesh(case.noisy, case.mesh)[2])
+    return Output(closest_on_mesh(case.noisy, case.mesh)[2])

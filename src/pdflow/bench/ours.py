@@ -14,7 +14,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from pdflow.bench.cases import Case
-from pdflow.bench.methods import DIGEST_LENGTH, Denoised, Method
+from pdflow.bench.methods import DIGEST_LENGTH, Method, Output
 from pdflow.cloud import PointCloud
 from pdflow.device import best_device
 from pdflow.model import PDFlow
@@ -52,22 +52,22 @@ def network_method(
     model: PDFlow,
     mode: str,
     iterations: int | str = "auto",
-    parts: int | str = "auto",
+    partitions: int | str = "auto",
 ) -> Method:
-    """A loaded network as a method; mode, iterations and parts are those of `Denoiser`."""
+    """A loaded network as a method; mode, iterations and partitions are those of `Denoiser`."""
 
-    def denoise(denoiser: Denoiser, case: Case) -> Denoised:
+    def denoise(denoiser: Denoiser, case: Case) -> Output:
         done = denoiser(PointCloud(case.noisy))
-        return Denoised(done.cloud.points, f"{done.report.iterations}x{done.report.parts}")
+        return Output(done.cloud.points, f"{done.report.iterations}x{done.report.parts}")
 
     weights = weights_digest(model)
     settings = {"weights": weights, "mode": mode, "iterations": iterations}
-    if parts != "auto":
-        settings["parts"] = parts
+    if partitions != "auto":
+        settings["parts"] = partitions  # the key is part of the hash that stored results carry
     return Method(
         name,
         "ours",
-        lambda: Denoiser(model, mode=mode, iterations=iterations, parts=parts),
+        lambda: Denoiser(model, mode=mode, iterations=iterations, parts=partitions),
         denoise,
         settings,
         {

@@ -12,7 +12,7 @@ from pdflow.bench.variants import Training, Variant, train_variants, trained
 from pdflow.device import best_device
 from pdflow.errors import PdflowError
 
-PASSES = PARTS = 1
+PASSES = PARTITIONS = 1
 """Of trained variants, whatever the noise: the same for all."""
 
 
@@ -57,4 +57,6 @@ def _variant_method(variant: Variant, options: Options, device: str) -> Method:
     from pdflow.bench.ours import network_method
 
     name = f"{variant.name} ({options.size}, {options.steps} steps)"
-    return network_method(name, trained(variant, options.folder, device), "points", PASSES, PARTS)
+    return network_method(
+        name, trained(variant, options.folder, device), "points", PASSES, PARTITIONS
+    )

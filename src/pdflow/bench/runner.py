@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ Advance = Callable[[float], None]
 
 
 @dataclass(frozen=True)
-class Job:
+class Pending:
     """One result that is missing."""
 
     cell: Cell
@@ -31,48 +32,37 @@ class Job:
     key: Key
 
 
-def missing_jobs(
+def missing_results(
     cells: Sequence[Cell], methods: Sequence[Method], store: Store, seed: int
-) -> list[Job]:
+) -> list[Pending]:
     """What is not stored yet, shape by shape, so that a case is loaded once for all methods."""
-    jobs = []
+    missing = []
     for cell in cells:
         for shape in cell.shapes:
             for method in methods:
                 key = Key(cell.block, cell.name, shape, method.name, method.digest, seed)
                 if key not in store.records:
-                    jobs.append(Job(cell, shape, method, key))
-    return jobs
+                    missing.append(Pending(cell, shape, method, key))
+    return missing
 
 
-def run_jobs(jobs: Sequence[Job], store: Store, run: Run, advance: Advance) -> None:
-    """Do the jobs in order; `advance` is called with the weight of what was done.
+def run_missing(missing: Sequence[Pending], store: Store, run: Run, advance: Advance) -> None:
+    """Measure what is missing, in order; `advance` is called with the weight of what was done.
 
     A method that fails on a case with an error of its own is recorded as failed: the others go on.
     """
     store.start(run)
     loaded: dict[str, Any] = {}
-    for cell, shape, some in _by_case(jobs):
-        case = cell.load(shape)
-        for job in some:
-            method = job.method
+    for _, same in groupby(missing, key=lambda each: (each.cell.label, each.shape)):
+        of_case = list(same)
+        case = of_case[0].cell.load(of_case[0].shape)
+        for each in of_case:
+            method = each.method
             if method.name not in loaded:
                 loaded[method.name] = method.load()
                 _warm_up(method, loaded[method.name], case)
-            store.add(_measured(job, loaded[method.name], case, run))
-            advance(cell.weight)
-
-
-def _by_case(jobs: Sequence[Job]) -> Iterator[tuple[Cell, str, list[Job]]]:
-    """Jobs that share a case, which follow each other."""
-    some: list[Job] = []
-    for job in jobs:
-        if some and (some[0].cell.label, some[0].shape) != (job.cell.label, job.shape):
-            yield some[0].cell, some[0].shape, some
-            some = []
-        some.append(job)
-    if some:
-        yield some[0].cell, some[0].shape, some
+            store.add(_measured(each, loaded[method.name], case, run))
+            advance(each.cell.weight)
 
 
 def _warm_up(method: Method, state: Any, case: Case) -> None:
@@ -83,9 +73,9 @@ def _warm_up(method: Method, state: Any, case: Case) -> None:
         return  # the real call will tell
 
 
-def _measured(job: Job, state: Any, case: Case, run: Run) -> Record:
+def _measured(pending: Pending, state: Any, case: Case, run: Run) -> Record:
     """One method on one case, timed and measured."""
-    method = job.method
+    method = pending.method
     if method.group == "peer":
         _ = case.scale  # looked at before the clock runs: it is no part of the tool
     wall, cpu = time.perf_counter(), _cpu_seconds()
@@ -95,12 +85,12 @@ def _measured(job: Job, state: Any, case: Case, run: Run) -> Record:
         wall, cpu = time.perf_counter() - wall, _cpu_seconds() - cpu
         remark = done.remark
         values = measure(
-            done.points, case.clean, case.mesh, normals=case.normals, metrics=job.cell.metrics
+            done.points, case.clean, case.mesh, normals=case.normals, metrics=pending.cell.metrics
         )
     except PdflowError as error:
         wall = cpu = 0.0
         remark = f"failed: {error}"
-    return Record(job.key, method.group, values, wall, cpu, remark, method.facts, run.key)
+    return Record(pending.key, method.group, values, wall, cpu, remark, method.facts, run.key)
 
 
 def _cpu_seconds() -> float:

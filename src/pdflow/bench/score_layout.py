@@ -7,7 +7,9 @@ examples/PUNet_10000_poisson_0.01/NAME.xyz                noisy, one draw for al
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
+from itertools import product
 from pathlib import Path
 
 from pdflow.bench.cases import Case, Cell, Options, Points, percent, thousands
@@ -22,6 +24,14 @@ RESOLUTIONS = (10_000, 50_000)
 LEVELS = (0.01, 0.02, 0.03)
 BASE_POINTS = 10_000
 """Resolution whose cells have weight 1."""
+NOISE_NAMES = {
+    "gaussian": "isotropic Gaussian",
+    "anisotropic": "non-isotropic Gaussian",
+    "unidirectional": "uni-directional",
+    "uniform": "uniform",
+    "discrete": "discrete",
+}
+"""Kind of `pdflow.noise` -> its name in the paper."""
 
 
 def test_shapes(data: Path, limit: int | None) -> tuple[str, ...]:
@@ -50,29 +60,19 @@ def resolutions(options: Options) -> tuple[int, ...]:
     return found
 
 
+def settings(options: Options) -> list[tuple[int, float]]:
+    """Every resolution with every noise level of a run."""
+    return list(product(resolutions(options), options.levels or LEVELS))
+
+
 def gaussian_cells(options: Options, metrics: tuple[str, ...]) -> list[Cell]:
     """Cells of the published noisy clouds, for each resolution and level."""
+    chosen = settings(options)
+    shapes = test_shapes(options.data, options.shapes)
     return [
-        _gaussian_cell(options, points, level, metrics)
-        for points in resolutions(options)
-        for level in options.levels or LEVELS
+        _cell(points, level, metrics, shapes, partial(_published_case, options.data, points, level))
+        for points, level in chosen
     ]
-
-
-def _gaussian_cell(options: Options, points: int, level: float, metrics: tuple[str, ...]) -> Cell:
-    data = options.data
-    folder = data / "examples" / f"PUNet_{points}_poisson_{level:g}"
-
-    def load(shape: str) -> Case:
-        return Case(
-            read(folder / f"{shape}.xyz").points,
-            clean_cloud(data, "test", points, shape),
-            test_mesh(data, shape),
-        )
-
-    shapes = test_shapes(data, options.shapes)
-    weight = points / BASE_POINTS
-    return Cell(thousands(points), percent(level), metrics, shapes, load, weight)
 
 
 def noise_cell(
@@ -84,28 +84,53 @@ def noise_cell(
     block: str,
     name: str,
 ) -> Cell:
-    """A cell whose noise is drawn here, with the seed of the run, on the clean test clouds."""
-    data, seed = options.data, options.seed
-
-    def load(shape: str) -> Case:
-        clean = clean_cloud(data, "test", points, shape)
-        return Case(add_noise(clean, kind, level, seed), clean, test_mesh(data, shape))
-
-    shapes = test_shapes(data, options.shapes)
+    """A cell of noise drawn here, with the seed of the run, on the clean test clouds."""
+    shapes = test_shapes(options.data, options.shapes)
+    load = partial(_drawn_case, options, "test", points, level, kind)
     return Cell(block, name, metrics, shapes, load, points / BASE_POINTS)
 
 
-def heldout_cell(options: Options, points: int, level: float, metrics: tuple[str, ...]) -> Cell:
-    """A cell of training shapes that our recipe holds out: what choices are made on."""
-    data, seed = options.data, options.seed
-
-    def load(shape: str) -> Case:
-        clean = clean_cloud(data, "train", points, shape)
-        return Case(add_noise(clean, "gaussian", level, seed), clean)
-
+def heldout_cells(options: Options, metrics: tuple[str, ...]) -> list[Cell]:
+    """Cells of training shapes that our recipe holds out: choices are made on them."""
     shapes = load_recipe("pdflow").data.holdout[: options.shapes]
-    block = f"held-out {thousands(points)}"
+    return [
+        _cell(
+            points,
+            level,
+            metrics,
+            shapes,
+            partial(_drawn_case, options, "train", points, level, "gaussian"),
+            prefix="held-out ",
+        )
+        for points, level in settings(options)
+    ]
+
+
+def _cell(
+    points: int,
+    level: float,
+    metrics: tuple[str, ...],
+    shapes: tuple[str, ...],
+    load: Callable[[str], Case],
+    prefix: str = "",
+) -> Cell:
+    """A cell in the block of its resolution, called by its level."""
+    block = f"{prefix}{thousands(points)}"
     return Cell(block, percent(level), metrics, shapes, load, points / BASE_POINTS)
+
+
+def _published_case(data: Path, points: int, level: float, shape: str) -> Case:
+    noisy = read(data / "examples" / f"PUNet_{points}_poisson_{level:g}" / f"{shape}.xyz").points
+    return Case(noisy, clean_cloud(data, "test", points, shape), test_mesh(data, shape))
+
+
+def _drawn_case(
+    options: Options, split: str, points: int, level: float, kind: str, shape: str
+) -> Case:
+    """Noise drawn on a clean cloud; only test shapes have a mesh."""
+    clean = clean_cloud(options.data, split, points, shape)
+    mesh = test_mesh(options.data, shape) if split == "test" else None
+    return Case(add_noise(clean, kind, level, options.seed), clean, mesh)
 
 
 def clean_cloud(data: Path, split: str, points: int, shape: str) -> Points:

@@ -14,8 +14,6 @@ differs from the paper's recipe, for all of them alike:
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
@@ -26,6 +24,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from pdflow.bench.methods import short_digest
 from pdflow.errors import PdflowError
 from pdflow.model import PDFlow
 from pdflow.train.data import PatchPool
@@ -36,7 +35,6 @@ from pdflow.weights import load_model, save_model
 BATCH = 8
 SEEDS = 64
 """Surroundings cut from every training cloud."""
-DIGEST_LENGTH = 12
 
 
 @dataclass(frozen=True)
@@ -94,8 +92,7 @@ class Variant:
     @property
     def digest(self) -> str:
         """Short hash of all that decides the trained weights, but for the data."""
-        text = json.dumps(self.recipe.as_dict(), sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:DIGEST_LENGTH]
+        return short_digest(self.recipe.as_dict())
 
     def path(self, folder: Path) -> Path:
         """Where its weights are kept; variants of several tables that are the same share them."""

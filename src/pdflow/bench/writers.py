@@ -151,8 +151,8 @@ def _notes(grid: Grid) -> list[str]:
         row.facts["weights"]: row.method for row in reversed(grid.rows) if "weights" in row.facts
     }
     if weights:
-        told = ", ".join(f"{name} {digest}" for digest, name in reversed(weights.items()))
-        notes.append(f"Weights (SHA-256, first digits): {told}.")
+        named = ", ".join(f"{name} {digest}" for digest, name in reversed(weights.items()))
+        notes.append(f"Weights (SHA-256, first digits): {named}.")
     notes += [
         f"{row.method}, passes x parts (shapes): {'; '.join(row.remarks)}."
         for row in grid.rows
@@ -160,9 +160,9 @@ def _notes(grid: Grid) -> list[str]:
     ]
     loads: dict[str, list[float]] = {}
     for run in grid.runs:
-        told = f"`{run.command}`: seed {run.seed}, commit {run.commit}, {run.machine}"
-        loads.setdefault(told, []).append(run.load)
-    notes += [f"{told}, load {_range(found)} at the start." for told, found in loads.items()]
+        made = f"`{run.command}`: seed {run.seed}, commit {run.commit}, {run.machine}"
+        loads.setdefault(made, []).append(run.load)
+    notes += [f"{made}, load {_range(found)} at the start." for made, found in loads.items()]
     if any(row.seconds for row in grid.rows):
         notes.append(
             f"{SECONDS}: time of all cores together, per shape, without loading; measured while "

@@ -13,6 +13,7 @@ from pdflow.errors import PdflowError
 
 if TYPE_CHECKING:
     from pdflow.bench.cases import Options
+    from pdflow.bench.tables.table import Table
 
 NAME = "bench"
 REPORT = "report"
@@ -96,7 +97,7 @@ def _run(name: str, options: Options) -> None:
     from pdflow.bench.layout import build_grid
     from pdflow.bench.prepare import ready_methods, variants_of
     from pdflow.bench.records import Run, Store
-    from pdflow.bench.runner import missing_jobs, run_jobs
+    from pdflow.bench.runner import missing_results, run_missing
     from pdflow.bench.tables import find_table
     from pdflow.bench.writers import markdown_text, write_all
 
@@ -108,10 +109,10 @@ def _run(name: str, options: Options) -> None:
         methods, absent = ready_methods(table, options, advance)
     for method in absent:
         typer.echo(f"{method.name} is not installed: {method.missing}", err=True)
-    jobs = missing_jobs(cells, methods, store, options.seed)
-    total = sum(job.cell.weight for job in jobs)
-    with progress(f"{name}: {len(jobs)} results", round(total)) as advance:
-        run_jobs(jobs, store, Run.here(_command(name, options), options.seed), advance)
+    missing = missing_results(cells, methods, store, options.seed)
+    total = sum(each.cell.weight for each in missing)
+    with progress(f"{name}: {len(missing)} results", round(total)) as advance:
+        run_missing(missing, store, Run.here(_command(table, options), options.seed), advance)
     grid = build_grid(name, store)
     typer.echo(markdown_text(table, grid))
     for path in write_all(options.folder, table, grid):
@@ -130,16 +131,16 @@ def _report(folder: Path, docs: Path | None) -> None:
     typer.echo(f"wrote {docs}")
 
 
-def _command(table: str, options: Options) -> str:
+def _command(table: Table, options: Options) -> str:
     """What was asked for, without paths of this machine."""
-    words = ["pdflow", "bench", table, "--data", "DIR"]
+    words = ["pdflow", "bench", table.name, "--data", "DIR"]
     given = {
         "--methods": ",".join(Path(name).name for name in options.methods or ()),
         "--points": ",".join(map(str, options.points or ())),
         "--levels": ",".join(f"{level:g}" for level in options.levels or ()),
         "--shapes": str(options.shapes or ""),
     }
-    if table not in ("puset", "uniformity", "lidar", "noise-types", "dmrset"):
+    if table.variants is not None:
         given["--steps"] = str(options.steps)
         given["--size"] = options.size
     for flag, value in given.items():

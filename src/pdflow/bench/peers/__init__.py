@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pdflow.bench.cases import Case, Points
-from pdflow.bench.methods import Denoised, Method
+from pdflow.bench.methods import Method, Output
 from pdflow.bench.peers import cgal, open3d, pcl
 from pdflow.bench.peers.rule import Neighbourhood, Rule, tuned_rules
 
@@ -73,12 +73,12 @@ def peers() -> list[Method]:
 def peer_method(peer: Peer, rule: Rule) -> Method:
     """A peer with the parameters of a rule."""
 
-    def denoise(_: None, case: Case) -> Denoised:
+    def denoise(_: None, case: Case) -> Output:
         points = case.noisy
         around = rule.neighbourhood(case.scale)
         for _pass in range(rule.repeat):
             points = peer.smooth(points, around, rule)
-        return Denoised(points)
+        return Output(points)
 
     missing = peer.missing()
     settings: dict[str, Any] = {**asdict(rule), "version": peer.version() if not missing else ""}

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from pdflow.bench.cases import Cell, Options, percent, thousands
-from pdflow.bench.score_layout import LEVELS, noise_cell, resolutions
+from pdflow.bench.score_layout import NOISE_NAMES, noise_cell, settings
 from pdflow.bench.tables.table import Table
 
 METRICS = ("cd", "p2m", "hd")
-KINDS = {
-    "anisotropic": "non-isotropic Gaussian",
-    "unidirectional": "uni-directional",
-    "uniform": "uniform",
-    "discrete": "discrete",
-}
-"""Kind of `pdflow.noise` -> its name in the paper."""
+KINDS = ("anisotropic", "unidirectional", "uniform", "discrete")
 
 
 def cells(options: Options) -> list[Cell]:
@@ -25,12 +19,11 @@ def cells(options: Options) -> list[Cell]:
             level,
             kind,
             METRICS,
-            f"{name}, {thousands(points)}",
-            percent(level),
+            block=f"{NOISE_NAMES[kind]}, {thousands(points)}",
+            name=percent(level),
         )
-        for kind, name in KINDS.items()
-        for points in resolutions(options)
-        for level in options.levels or LEVELS
+        for kind in KINDS
+        for points, level in settings(options)
     ]
 
 

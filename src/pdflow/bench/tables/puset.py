@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pdflow.bench.cases import Cell, Options
-from pdflow.bench.score_layout import LEVELS, gaussian_cells, heldout_cell, resolutions
+from pdflow.bench.score_layout import gaussian_cells, heldout_cells
 from pdflow.bench.tables.table import Table
 
 METRICS = ("cd", "p2m", "hd")
@@ -13,13 +13,9 @@ HELDOUT_METRICS = ("cd", "sq_p2s", "hd")
 
 def cells(options: Options) -> list[Cell]:
     """The published noisy clouds, or with `heldout` the same levels on held-out shapes."""
-    if not options.heldout:
-        return gaussian_cells(options, METRICS)
-    return [
-        heldout_cell(options, points, level, HELDOUT_METRICS)
-        for points in resolutions(options)
-        for level in options.levels or LEVELS
-    ]
+    if options.heldout:
+        return heldout_cells(options, HELDOUT_METRICS)
+    return gaussian_cells(options, METRICS)
 
 
 TABLE = Table(
