@@ -13,9 +13,6 @@ to, or chosen by, the test shapes.
 from __future__ import annotations
 
 import argparse
-import os
-import platform
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +22,7 @@ import numpy as np
 from pdflow.geometry import knn
 from pdflow.noise import add_noise
 from pdflow.noise.estimate import estimate_noise
+from pdflow.provenance import describe_machine, source_version
 
 ROOT = Path(__file__).resolve().parents[1]
 SEED = 0
@@ -45,9 +43,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared/data")
     parser.add_argument("--only", choices=("shapes", "own", "time"))
     arguments = parser.parse_args()
-    command = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
-    commit = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
-    print(f"{platform.machine()}, {os.cpu_count()} cores, commit {commit}, seed {SEED}")
+    print(f"{describe_machine()}, commit {source_version()}, seed {SEED}")
     if arguments.only in (None, "shapes"):
         measure_test_shapes(arguments.data / "punet_test.npz")
     if arguments.only in (None, "own"):

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache, partial
 from itertools import pairwise
@@ -33,6 +32,7 @@ from pdflow.noise.estimate import (
     estimate_with,
     network_from,
 )
+from pdflow.parallel import available_cores
 from pdflow.provenance import source_version
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -81,7 +81,7 @@ def main() -> None:
         parser.error("say --check, --write, or both")
     pack = arguments.data / "punet_train.npz"
     names = shape_names(pack)
-    with ProcessPoolExecutor(os.cpu_count()) as pool:
+    with ProcessPoolExecutor(available_cores()) as pool:
         examples = list(pool.map(partial(make_examples, pack), range(len(names))))
         if arguments.check:
             report(names, cross_validate(pack, examples, pool))

@@ -22,6 +22,7 @@ from typing import Any
 import torch
 
 from pdflow.config import FlowConfig, InferenceConfig
+from pdflow.device import best_device
 from pdflow.provenance import describe_machine, source_version
 from pdflow.train.folders import read_source
 from pdflow.train.loop import Trainer
@@ -90,8 +91,8 @@ def variant(changes: dict[str, dict[str, Any]], steps: int) -> Recipe:
         optim=replace(recipe.optim, schedule="cosine", steps=steps),
         validation=replace(recipe.validation, every=0, patches=240, levels=LEVELS),
     )
-    parts = {name: replace(getattr(recipe, name), **new) for name, new in changes.items()}
-    return replace(recipe, **parts)
+    changed = {name: replace(getattr(recipe, name), **new) for name, new in changes.items()}
+    return replace(recipe, **changed)
 
 
 def measure(
@@ -131,7 +132,7 @@ def main() -> None:
     parser.add_argument("--only", help="names of variants with semicolons between")
     parser.add_argument("-o", "--output", type=Path, default=Path("candidates"))
     given = parser.parse_args()
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = best_device()
     shapes = read_source(given.data, load_recipe("pdflow-base").data.resolutions, Path("cache"))
     given.output.mkdir(parents=True, exist_ok=True)
     kept = given.output / "candidates.jsonl"

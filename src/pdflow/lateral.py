@@ -21,7 +21,7 @@ EXPLAINED = (0.88, 1.0)
 """Movement along the surface over movement across it (root mean squares) up to which noise
 explains all of it, and from which on none. Our network moves the points of evenly sampled clouds
 at most 0.89 times as far along the surface as across it, whatever their noise, and those of
-simulated LiDAR scans at least 1.05 times (`benchmarks/bench_lateral.py`)."""
+simulated LiDAR scans at least 1.05 times (`benchmarks/bench_tangential.py`)."""
 
 
 def without_evening(noisy: NDArray[np.float64], moved: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,6 +1,6 @@
 """How far our network moves points along a surface, over how far across it; and what CD says.
 
-    python benchmarks/bench_lateral.py DATA
+    python benchmarks/bench_tangential.py DATA
 
 DATA is ScoreDenoise's folder: its held-out training shapes, which are evenly sampled, at several
 noise levels. Beside them stand random samples of the same shapes and simulated LiDAR scans of some

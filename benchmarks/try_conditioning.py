@@ -1,11 +1,11 @@
-"""What share of the noise to tell a network: CD of held-out shapes, for several shares and models.
+"""Find the scale of the noise conditioning: CD of held-out shapes for several scales and models.
 
-    python benchmarks/try_told.py DATA --points 10000 --levels 0.02 0.03 \
-        --models pdflow other.safetensors --shares 0.8 0.55/0.3 1/0.3
+    python benchmarks/try_conditioning.py DATA --points 10000 --levels 0.02 0.03 \
+        --models pdflow other.safetensors --scales 0.8 0.55/0.3 1/0.3
 
-DATA is ScoreDenoise's folder. "0.55/0.3" are two passes that are told 0.55 and 0.3 of the noise
-estimated at first. `conditioning_scales` of `pdflow` was chosen by this, and `pass_thresholds` can
-be: one share makes one pass.
+DATA is ScoreDenoise's folder. "0.55/0.3" means two passes; their networks are conditioned on 0.55
+and 0.3 times the noise estimated at first. One number means one pass. The conditioning scales of
+`pdflow` were chosen with this script; the thresholds of passes can be, too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def main() -> None:
     parser.add_argument("--points", type=int, default=10_000)
     parser.add_argument("--levels", type=float, nargs="+", default=[0.01, 0.02, 0.03])
     parser.add_argument("--models", nargs="+", default=["pdflow"])
-    parser.add_argument("--shares", nargs="+", default=["0.8", "0.55/0.3"])
+    parser.add_argument("--scales", nargs="+", default=["0.8", "0.55/0.3"])
     parser.add_argument("--mode", default="points")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
@@ -45,11 +45,11 @@ def main() -> None:
     for level in options.levels:
         for name in options.models:
             model = load_model(name)
-            for text in options.shares:
-                shares = [float(share) for share in text.split("/")]
-                scales = (shares[0], shares[0], shares[-1])
-                model.inference = replace(model.inference, conditioning_scales=scales)
-                denoiser = Denoiser(model, mode=options.mode, iterations=len(shares))
+            for text in options.scales:
+                scales = [float(scale) for scale in text.split("/")]
+                conditioning = (scales[0], scales[0], scales[-1])
+                model.inference = replace(model.inference, conditioning_scales=conditioning)
+                denoiser = Denoiser(model, mode=options.mode, iterations=len(scales))
                 rng = np.random.default_rng(options.seed)
                 distances = []
                 for clean in clouds:
