@@ -129,14 +129,11 @@ def _registration(scan: Scan, sigma: float, rng: Generator) -> tuple[FloatArray,
     numbers = np.unique(scan.scans, return_inverse=True)[1].reshape(-1)
     if numbers.max() == 0:
         numbers = rng.integers(2, size=len(scan))
+    shares = rng.random((numbers.max() + 1, 1))
+    shifts, turns = (np.stack([random_direction(rng) for _ in shares]) for _ in range(2))
+    shift, turn = ((1 - shares) * shifts)[numbers], (shares * turns)[numbers]
     places = (scan.points - scan.points.mean(axis=0)) / scan.radius
-    whole = []
-    for _ in range(numbers.max() + 1):
-        turned = np.cross(random_direction(rng), places)
-        share = rng.random()
-        whole.append((1 - share) * random_direction(rng) + share * turned)
-    shares = np.bincount(numbers) / len(scan)
-    moves = np.stack(whole)[numbers, np.arange(len(scan))] - np.tensordot(shares, whole, axes=1)
+    moves = shift - shift.mean(axis=0) + np.cross(turn - turn.mean(axis=0), places)
     across = (moves * scan.normals).sum(1)
     size = np.sqrt(REGISTRATION_SHARE) * sigma / max(np.sqrt((across**2).mean()), 1e-12)
     rest = np.sqrt(1 - REGISTRATION_SHARE) * sigma
