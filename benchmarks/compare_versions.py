@@ -1,0 +1,195 @@
+"""Compare two checkouts of pdflow bit for bit on this machine.
+
+    git worktree add ../before d840f34
+    python benchmarks/compare_versions.py ../before
+
+Each version runs the same cases in a process of its own: small clouds in every mode, with our
+networks and the paper's, noise estimates, and some training steps, all on the CPU. No bits are
+stored: they differ between processors, so both versions run here and now.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parents[1]
+
+CASES = {
+    "points": {},
+    "points, one pass": {"iterations": 1},
+    "points, three passes": {"iterations": 3},
+    "points, partitions": {"iterations": 2, "partitions": 2},
+    "points, seed": {"iterations": 1, "seed": 7},
+    "points, ball": {"iterations": 1, "radius": 0.4},
+    "points, overlap": {"iterations": 1, "overlap": 1.5},
+    "resample": {"mode": "resample"},
+    "resample, two passes": {"mode": "resample", "iterations": 2, "partitions": 2},
+    "resample, fewer": {"mode": "resample", "points": 700},
+    "resample, more": {"mode": "resample", "points": 5200, "iterations": 2},
+    "mark": {"outliers": "mark", "iterations": 1, "displacement": True},
+    "remove": {"outliers": "remove", "iterations": 1},
+}
+MODELS = ("pdflow", "pdflow-fbm", "pdflow-lbm", "paper-lcc", "paper-fbm")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("before", type=Path, help="checkout of the other version")
+    parser.add_argument("--only", default="", help="cases whose name holds this text")
+    parser.add_argument("--run", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.run:
+        run_cases(options.run, options.only)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        results = []
+        for name, tree in (("before", options.before), ("after", HERE)):
+            path = Path(folder) / f"{name}.npz"
+            words = [sys.executable, __file__, str(options.before), "--run", str(path)]
+            start = time.perf_counter()
+            environment = {**os.environ, "PYTHONPATH": str(tree.resolve() / "src")}
+            subprocess.run([*words, "--only", options.only], check=True, env=environment)
+            print(f"{name}: {tree} in {time.perf_counter() - start:.0f} s")
+            with np.load(path) as arrays:
+                results.append({key: arrays[key] for key in arrays.files})
+    sys.exit(report(*results))
+
+
+def report(before: dict[str, np.ndarray], after: dict[str, np.ndarray]) -> int:
+    """Print what differs; the exit code."""
+    different = 0
+    for key in sorted(before.keys() | after.keys()):
+        if key not in before or key not in after:
+            print(f"DIFFERENT {key}: in one version only")
+        elif before[key].shape != after[key].shape:
+            print(f"DIFFERENT {key}: shape {before[key].shape} became {after[key].shape}")
+        elif before[key].tobytes() != after[key].tobytes():
+            gap = np.abs(before[key].astype(float) - after[key].astype(float)).max()
+            print(f"DIFFERENT {key}: by up to {gap:.3g}")
+        else:
+            continue
+        different += 1
+    print(f"{len(before) - different} of {len(before)} arrays are equal to the bit")
+    return min(different, 1)
+
+
+def run_cases(path: Path, only: str) -> None:
+    import pdflow
+
+    found: dict[str, np.ndarray] = {}
+    clouds = make_clouds()
+    for cloud_name, cloud in clouds.items():
+        if only in (key := f"estimate/{cloud_name}"):
+            noise = pdflow.estimate_noise(cloud.points)
+            found[key] = np.array([noise.sigma, noise.relative, noise.spacing])
+        for model in MODELS if cloud_name == "torus" else MODELS[:1]:
+            for case, options in CASES.items():
+                key = f"{model}/{cloud_name}/{case}"
+                if only in key:
+                    keep(found, key, cloud, model, options)
+    for recipe in ("pdflow", "pdflow-lbm", "paper-lcc", "paper-fbm"):
+        if only in (key := f"train/{recipe}"):
+            for name, tensor in train_steps(recipe).items():
+                found[f"{key}/{name}"] = tensor
+    np.savez(path, **found)
+
+
+def make_clouds() -> dict[str, object]:
+    """A noisy torus with duplicates and outliers, two spheres far apart, and few points."""
+    from pdflow import PointCloud
+
+    rng = np.random.default_rng(0)
+    u, v = rng.uniform(0, 2 * np.pi, (2, 2600))
+    ring = 1 + 0.35 * np.cos(v)
+    torus = np.stack([ring * np.cos(u), ring * np.sin(u), 0.35 * np.sin(v)], 1)
+    torus += 0.02 * rng.standard_normal(torus.shape)
+    torus = np.concatenate([torus, torus[:40], rng.uniform(-2, 2, (12, 3))])
+    away = rng.standard_normal((900, 3))
+    away /= np.linalg.norm(away, axis=1, keepdims=True)
+    spheres = np.concatenate([away, 0.3 * away[:400] + [30.0, 0, 0]])
+    spheres += 0.05 * rng.standard_normal(spheres.shape)
+    spheres += [451_000.0, 5_411_000.0, 120.0]
+    few = 0.01 * rng.standard_normal((150, 3)) + rng.random((150, 3)) * [1, 1, 0]
+    clouds = {"torus": torus, "spheres": spheres, "few": few}
+    return {
+        name: PointCloud(points, {"intensity": np.arange(len(points), dtype=np.uint16)})
+        for name, points in clouds.items()
+    }
+
+
+def keep(found: dict, key: str, cloud, model: str, options: dict) -> None:
+    """Run one case and keep points, attributes and report."""
+    from pdflow import Denoiser
+    from pdflow.errors import PdflowError
+
+    names = Denoiser.__dataclass_fields__
+    options = {("parts" if k not in names and k == "partitions" else k): v
+               for k, v in options.items()}  # fmt: skip
+    try:
+        done = Denoiser(network(model), **options)(cloud)
+    except PdflowError as error:
+        found[f"{key}/refused"] = np.array([len(str(error)) > 0])
+        return
+    found[f"{key}/points"] = done.cloud.points
+    for name, values in done.cloud.attributes.items():
+        found[f"{key}/{name}"] = values
+    report = done.report
+    found[f"{key}/report"] = np.array(
+        [report.points, report.points_out, report.outliers, report.noise_before,
+         report.noise_after, report.iterations, report.mean_displacement,
+         report.max_displacement]
+    )  # fmt: skip
+
+
+def network(name: str):
+    import torch
+
+    from pdflow import load_model
+
+    if not name.startswith("paper"):
+        return load_model(name)
+    try:
+        from pdflow.config import PRESETS
+    except ImportError:
+        from pdflow.model import PRESETS
+    from pdflow.model import PDFlow
+
+    torch.manual_seed(1)
+    model = PDFlow(PRESETS[name])
+    with torch.no_grad():
+        patch = torch.randn(2, 256, 3) * 0.2
+        model.train().encode(patch, model.graph(patch))
+    return model.eval()
+
+
+def train_steps(name: str) -> dict[str, np.ndarray]:
+    """All tensors after three steps of two patches."""
+    from dataclasses import replace
+
+    import torch
+
+    from pdflow.train.loop import Trainer
+    from pdflow.train.recipe import load_recipe
+    from pdflow.train.shapes import Shapes
+
+    recipe = load_recipe(name)
+    recipe = replace(recipe, optim=replace(recipe.optim, batch=4, steps=3, precision="ieee"))
+    cloud = np.random.default_rng(3).standard_normal((3000, 3))
+    cloud /= np.linalg.norm(cloud, axis=1, keepdims=True)
+    generator = torch.Generator().manual_seed(0)
+    pool = Shapes({"sphere": [cloud]}).pool(8, recipe.model.patch_points, generator)
+    trainer = Trainer(recipe, pool, "cpu")
+    trainer.fit()
+    return {name: tensor.detach().numpy().copy() for name, tensor in trainer.tensors().items()}
+
+
+if __name__ == "__main__":
+    main()
