@@ -18,13 +18,16 @@ import numpy as np
 import torch
 from bench_denoise import bumpy_sphere, stage_times
 
+from pdflow.backends.batches import BATCH
 from pdflow.cloud import PointCloud
 from pdflow.device import best_device
+from pdflow.geometry.neighbors import NeighborSearch
 from pdflow.geometry.patches import cover
-from pdflow.inference import GPU_BATCH, network_frames, told_noise
 from pdflow.model import PDFlow
 from pdflow.noise.estimate import estimate_noise
-from pdflow.pipeline import DEFAULT_MODEL, Denoiser
+from pdflow.pipeline.api import DEFAULT_MODEL
+from pdflow.pipeline.denoise import Denoiser
+from pdflow.pipeline.patching import conditioning_noise, network_frames
 from pdflow.provenance import describe_machine, source_version
 from pdflow.weights import load_model
 
@@ -46,7 +49,7 @@ def main() -> None:
     model = load_model(given.model, device)
     cloud = bumpy_sphere(given.points)
     for seed in (None, SEED):
-        time_stages(Denoiser(model, iterations=1, parts=1, seed=seed), cloud, given.rounds)
+        time_stages(Denoiser(model, iterations=1, partitions=1, seed=seed), cloud, given.rounds)
     compare_precisions(model, cloud.points)
 
 
@@ -58,24 +61,24 @@ def time_stages(run: Denoiser, cloud: PointCloud, rounds: int) -> None:
         with stage_times() as spent:
             seconds = seconds_of(lambda: run(cloud))
         if seconds < best:
-            best, shares = seconds, {**spent, "the rest": seconds - sum(spent.values())}
+            best, shares = seconds, dict(spent)
     eps = "eps = 0" if run.seed is None else "eps drawn"
     print(f"\n{len(cloud)} points, one pass, {eps}: {best:.3f} s")
     for stage, spent_there in shares.items():
-        print(f"    {stage:16} {spent_there:7.3f} s", flush=True)
+        print(f"    {stage:34} {spent_there:7.3f} s", flush=True)
 
 
 def compare_precisions(model: PDFlow, points: np.ndarray) -> None:
     """Print the deviation from float64 and the rate of the network alone, for one batch."""
-    patches = cover(points, model.config.patch_points, 1.0)
+    patches = cover(NeighborSearch(points), model.config.patch_points, 1.0)
     frames = network_frames(model, points, patches)
     device = next(model.parameters()).device
-    rows = patches.rows[:GPU_BATCH]
-    batch = torch.from_numpy(frames[:GPU_BATCH].cut(points, rows)).to(device)
+    rows = patches.rows[:BATCH]
+    batch = torch.from_numpy(frames[:BATCH].cut(points, rows)).to(device)
     radius = (batch - batch[:, :1]).norm(dim=-1).amax()
     noise = np.full(len(patches), estimate_noise(points).sigma)
-    told = told_noise(model, noise, frames)
-    sigma = None if told is None else torch.from_numpy(told[:GPU_BATCH]).to(device)
+    known = conditioning_noise(model, noise, frames)
+    sigma = None if known is None else torch.from_numpy(known[:BATCH]).to(device)
     before = torch.get_float32_matmul_precision()
     with torch.inference_mode():
         exact = model.double().denoise_patches(

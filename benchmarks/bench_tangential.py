@@ -4,8 +4,8 @@
 
 DATA is ScoreDenoise's folder: its held-out training shapes, which are evenly sampled, at several
 noise levels. Beside them stand random samples of the same shapes and simulated LiDAR scans of some
-bodies. `EXPLAINED` in `pdflow.lateral` was chosen by this; CD (e-4) is with all movement along the
-surface, and as `pdflow denoise` leaves it.
+bodies. `EXPLAINED` in `pdflow.geometry.tangential` was chosen by this; CD (e-4) is with all movement
+along the surface, and as `pdflow denoise` leaves it.
 """
 
 from __future__ import annotations
@@ -13,18 +13,21 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import trimesh
 from numpy.typing import NDArray
 
-from pdflow import lateral, pipeline
 from pdflow.bench.tables.lidar import AZIMUTHS, BEAMS
 from pdflow.cloud import PointCloud
+from pdflow.geometry import tangential
+from pdflow.geometry.neighbors import NeighborSearch
 from pdflow.io import read_mesh
 from pdflow.mesh import TriangleMesh
 from pdflow.metrics import sq_chamfer
 from pdflow.noise.lidar import simulate_lidar
+from pdflow.pipeline import denoise
 from pdflow.provenance import source_version
 from pdflow.train.folders import read_source
 from pdflow.train.recipe import load_recipe
@@ -65,16 +68,20 @@ def main() -> None:
     given = parser.parse_args()
     print(f"commit {source_version()}, seed {SEED}\n")
     print("| cloud | along / across | CD, all movement | CD, as shipped |\n|---|---|---|---|")
-    run = pipeline.Denoiser(load_model("pdflow"))
-    settle = pipeline.without_evening
+    run = denoise.Denoiser(load_model("pdflow"))
     for name, noisy, clean in cases(given.data):
-        seen: list[tuple[Cloud, Cloud]] = []
-        pipeline.without_evening = lambda a, b, seen=seen: seen.append((a, b)) or b
-        free = run(PointCloud(noisy)).cloud.points
-        pipeline.without_evening = settle
+        seen: list[tuple[Cloud, NeighborSearch]] = []
+
+        def record(noisy: Cloud, search: NeighborSearch, seen: list = seen) -> Cloud:
+            seen.append((noisy, search))
+            return search.points
+
+        with mock.patch.object(denoise, "limit_tangential_motion", record):
+            free = run(PointCloud(noisy)).cloud.points
         kept = run(PointCloud(noisy)).cloud.points
-        before, after = seen[0]
-        along = lateral._along(before, after, after)
+        before, search = seen[0]
+        after = search.points
+        along = tangential._tangential(before, after, search)
         across = after - before - along
         ratio = np.sqrt((along**2).sum() / (across**2).sum())
         cds = (1e4 * sq_chamfer(each, clean) for each in (free, kept))

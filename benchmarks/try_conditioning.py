@@ -18,7 +18,7 @@ import numpy as np
 
 from pdflow.cloud import PointCloud
 from pdflow.metrics import sq_chamfer
-from pdflow.pipeline import Denoiser
+from pdflow.pipeline.denoise import Denoiser
 from pdflow.provenance import source_version
 from pdflow.train.folders import read_source
 from pdflow.train.recipe import load_recipe

@@ -23,6 +23,8 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from pdflow.cloud import PointCloud as PointCloud
+    from pdflow.errors import LossWarning as LossWarning
+    from pdflow.errors import PdflowError as PdflowError
     from pdflow.io import open_reader as open_reader
     from pdflow.io import open_writer as open_writer
     from pdflow.io import read as read
@@ -30,20 +32,29 @@ if TYPE_CHECKING:
     from pdflow.io import write as write
     from pdflow.io import write_mesh as write_mesh
     from pdflow.mesh import TriangleMesh as TriangleMesh
+    from pdflow.model import PDFlow as PDFlow
+    from pdflow.noise.estimate import NoiseEstimate as NoiseEstimate
     from pdflow.noise.estimate import estimate_noise as estimate_noise
-    from pdflow.pipeline import Denoiser as Denoiser
-    from pdflow.pipeline import denoise as denoise
+    from pdflow.pipeline.api import denoise as denoise
+    from pdflow.pipeline.denoise import Denoiser as Denoiser
+    from pdflow.pipeline.results import Denoised as Denoised
+    from pdflow.pipeline.results import Report as Report
     from pdflow.weights import load_model as load_model
+    from pdflow.weights import save_model as save_model
 else:
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
             "cloud": ["PointCloud"],
+            "errors": ["LossWarning", "PdflowError"],
             "io": ["open_reader", "open_writer", "read", "read_mesh", "write", "write_mesh"],
             "mesh": ["TriangleMesh"],
-            "noise.estimate": ["estimate_noise"],
-            "pipeline": ["Denoiser", "denoise"],
-            "weights": ["load_model"],
+            "model": ["PDFlow"],
+            "noise.estimate": ["NoiseEstimate", "estimate_noise"],
+            "pipeline.api": ["denoise"],
+            "pipeline.denoise": ["Denoiser"],
+            "pipeline.results": ["Denoised", "Report"],
+            "weights": ["load_model", "save_model"],
         },
     )
     __all__ += ["__version__"]

@@ -143,7 +143,7 @@ def test_stopping_leaves_no_file(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pdflow.pipeline.denoise_patches", interrupted)
+    monkeypatch.setattr("pdflow.backends.compiled.backend.CompiledBackend.run", interrupted)
     before = set(tmp_path.iterdir())
     assert main(["denoise", str(noisy), "-o", str(tmp_path / "clean.ply")]) == 130
     assert set(tmp_path.iterdir()) == before

@@ -11,6 +11,7 @@ from hypothesis.extra.numpy import arrays
 from pdflow.errors import PdflowError
 from pdflow.geometry import farthest_point_sampling
 from pdflow.geometry.compiled import compiled
+from pdflow.geometry.neighbors import NeighborSearch
 
 
 def brute_force(points: np.ndarray, count: int, start: int = 0) -> np.ndarray:
@@ -145,3 +146,14 @@ def test_counts_that_are_no_integers_are_told_by_python() -> None:
         with pytest.raises(TypeError, match="integer"):
             farthest_point_sampling(np.eye(3), count, start)  # type: ignore[arg-type]
     assert len(farthest_point_sampling(np.eye(3), np.uint8(2), np.int16(1))) == 2
+
+
+@pytest.mark.parametrize("share", [0.05, 0.6, 1.0])
+def test_a_search_gives_what_its_points_give(share: float) -> None:
+    rng = np.random.default_rng(0)
+    points = rng.integers(0, 9, (700, 3)).astype(float)  # many ties and duplicates
+    mask = rng.random(700) < share
+    part = NeighborSearch(points).subset(mask)
+    for count in (1, 10, len(part)):
+        expected = farthest_point_sampling(points[mask], count)
+        assert np.array_equal(farthest_point_sampling(part, count), expected)

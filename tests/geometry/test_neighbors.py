@@ -6,6 +6,7 @@ from hypothesis.extra.numpy import arrays
 
 from pdflow.errors import PdflowError
 from pdflow.geometry import ball_query, knn
+from pdflow.geometry.neighbors import NeighborSearch
 
 
 def brute_force(points: np.ndarray, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -140,3 +141,26 @@ def test_the_border_belongs_to_the_ball_and_an_empty_ball_names_the_nearest() ->
 def test_impossible_balls_are_refused(points: np.ndarray, radius: float, k: int, said: str) -> None:
     with pytest.raises(PdflowError, match=said):
         ball_query(points, np.zeros((1, 3)), radius, k)
+
+
+@pytest.mark.parametrize("share", [0.02, 0.5, 0.98])
+def test_a_subset_answers_like_a_search_of_its_own(share: float) -> None:
+    rng = np.random.default_rng(0)
+    points = rng.integers(0, 12, (2000, 3)).astype(float)  # many ties
+    mask = rng.random(2000) < share
+    part, alone = NeighborSearch(points).subset(mask), NeighborSearch(points[mask])
+    assert len(part) == mask.sum()
+    count = min(20, len(part))
+    asked = [(points[:300], points[:300]), (points[~mask], points[~mask])]
+    for mine, theirs in [*asked, (part.points, alone.points)]:
+        for found, expected in (
+            (part.knn(mine, count), alone.knn(theirs, count)),
+            (part.ball_query(mine, 1.5, 7), alone.ball_query(theirs, 1.5, 7)),
+        ):
+            assert np.array_equal(found[0], expected[0])
+            assert np.array_equal(found[1], expected[1])
+
+
+def test_a_subset_of_everything_is_the_search_itself() -> None:
+    search = NeighborSearch(np.eye(3))
+    assert search.subset([True] * 3) is search

@@ -21,8 +21,8 @@ from torch import Tensor
 from pdflow.errors import PdflowError
 from pdflow.geometry.neighbors import knn
 from pdflow.geometry.patches import Patches
-from pdflow.inference import network_frames
 from pdflow.model import PDFlow
+from pdflow.pipeline.patching import network_frames
 from pdflow.weights import load_model, released_models
 
 Points = NDArray[np.float64]

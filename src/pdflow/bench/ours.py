@@ -12,13 +12,14 @@ import json
 import re
 from dataclasses import fields
 from pathlib import Path
+from typing import Literal, cast
 
 from pdflow.bench.cases import Case
 from pdflow.bench.methods import DIGEST_LENGTH, Method, Output
 from pdflow.cloud import PointCloud
 from pdflow.device import best_device
 from pdflow.model import PDFlow
-from pdflow.pipeline import MODES, Denoiser
+from pdflow.pipeline.denoise import MODES, Denoiser, Mode
 from pdflow.weights import load_model, released_models
 
 _SPEC = re.compile(rf"(?P<model>.+?)(:(?P<mode>{'|'.join(MODES)}))?(:(?P<passes>\d+))?")
@@ -42,7 +43,7 @@ def model_method(spec: str, device: str | None = None) -> Method:
     match = _SPEC.fullmatch(spec)
     assert match is not None
     model = load_model(match["model"], device or best_device())
-    mode, passes = match["mode"] or MODES[0], match["passes"]
+    mode, passes = cast(Mode, match["mode"] or MODES[0]), match["passes"]
     name = ":".join([Path(match["model"]).stem, mode, *([passes] if passes else [])])
     return network_method(name, model, mode, int(passes) if passes else "auto")
 
@@ -50,15 +51,15 @@ def model_method(spec: str, device: str | None = None) -> Method:
 def network_method(
     name: str,
     model: PDFlow,
-    mode: str,
-    iterations: int | str = "auto",
-    partitions: int | str = "auto",
+    mode: Mode,
+    iterations: int | Literal["auto"] = "auto",
+    partitions: int | Literal["auto"] = "auto",
 ) -> Method:
     """A loaded network as a method; mode, iterations and partitions are those of `Denoiser`."""
 
     def denoise(denoiser: Denoiser, case: Case) -> Output:
         done = denoiser(PointCloud(case.noisy))
-        return Output(done.cloud.points, f"{done.report.iterations}x{done.report.parts}")
+        return Output(done.cloud.points, f"{done.report.iterations}x{done.report.partitions}")
 
     weights = weights_digest(model)
     settings = {"weights": weights, "mode": mode, "iterations": iterations}
@@ -67,7 +68,7 @@ def network_method(
     return Method(
         name,
         "ours",
-        lambda: Denoiser(model, mode=mode, iterations=iterations, parts=partitions),
+        lambda: Denoiser(model, mode=mode, iterations=iterations, partitions=partitions),
         denoise,
         settings,
         {

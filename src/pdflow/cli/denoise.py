@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal, cast
 
 from pdflow.cli.files import naming, plan_clouds, read_finite, require_folders, say_dropped
 from pdflow.cli.options import (
@@ -38,11 +38,9 @@ def run(
     iterations: Annotated[
         str, option("--iterations N", "Passes, or auto: as the estimated noise asks for.")
     ] = "auto",
-    parts: Annotated[
+    partitions: Annotated[
         str,
-        option(
-            "--parts N", "Sparser parts the first pass works on, or auto (partition denoising)."
-        ),
+        option("--partitions N", "Sparser clouds that the first pass works on, or auto."),
     ] = "auto",
     overlap: Annotated[
         float, option("--overlap X", "Patches that a point is in, on average.")
@@ -79,21 +77,21 @@ def run(
     """
     jobs = plan_clouds(inputs, output, to)
     require_folders(jobs)
-    passes, first_parts = _count("--iterations", iterations), _count("--parts", parts)
+    passes, split = _count("--iterations", iterations), _count("--partitions", partitions)
 
     from pdflow.device import best_device
-    from pdflow.pipeline import Denoiser
+    from pdflow.pipeline.denoise import Denoiser, Mode, Outliers
     from pdflow.weights import load_model
 
     denoiser = Denoiser(
         load_model(model, device or best_device()),
-        mode=mode,
+        mode=cast("Mode", mode),
         iterations=passes,
-        parts=first_parts,
+        partitions=split,
         points=points,
         overlap=overlap,
         radius=radius,
-        outliers=outliers,
+        outliers=cast("Outliers", outliers),
         displacement=displacement,
         seed=seed,
     )
@@ -107,9 +105,9 @@ def run(
     say_results(results, as_json, _describe)
 
 
-def _count(option: str, value: str) -> int | str:
+def _count(option: str, value: str) -> int | Literal["auto"]:
     if value == "auto":
-        return value
+        return "auto"
     try:
         return int(value)
     except ValueError:
@@ -123,7 +121,7 @@ def _describe(result: Result) -> str:
         f"  noise       {result['noise_before']:.6g} before, {result['noise_after']:.6g} after "
         "(estimated, in the cloud's unit)",
         f"  passes      {result['iterations']}"
-        + (f", the first on {result['parts']} parts" if result["parts"] > 1 else ""),
+        + (f", the first on {result['partitions']} partitions" if result["partitions"] > 1 else ""),
         f"  moved by    {result['mean_displacement']:.6g} on average, "
         f"{result['max_displacement']:.6g} at most",
         f"  outliers    {result['outliers']}",

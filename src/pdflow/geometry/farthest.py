@@ -16,22 +16,26 @@ from __future__ import annotations
 from operator import index
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from pdflow.errors import PdflowError
 from pdflow.geometry.arrays import FloatArray, IntArray, finite_points
 from pdflow.geometry.compiled import compiled
 from pdflow.geometry.kdtree import KdTree, build_tree, leaf_range
+from pdflow.geometry.neighbors import NeighborSearch
 
 _LEAF_SIZE = 64
 _FAN_LEVELS = 4
 """Levels of the tree taken in one step: boxes are tested 2**4 at a time."""
 
 
-def farthest_point_sampling(points: ArrayLike, count: int, start: int = 0) -> IntArray:
+def farthest_point_sampling(
+    points: ArrayLike | NeighborSearch, count: int, start: int = 0
+) -> IntArray:
     """Rows (count,) of `points` (M, 3), each the farthest from all rows before it.
 
-    start  the first row
+    points  the cloud, or a search that has a tree of it already
+    start   the first row
 
     Of points equally far the one of the lowest row is taken, so that the result is the same on
     every machine, and no row is taken twice: `count` = M gives a permutation, the duplicates of
@@ -40,7 +44,7 @@ def farthest_point_sampling(points: ArrayLike, count: int, start: int = 0) -> In
     >>> farthest_point_sampling([[0, 0, 0], [1, 0, 0], [2, 0, 0], [9, 0, 0]], 3).tolist()
     [0, 3, 2]
     """
-    cloud = finite_points(points)
+    cloud = points if isinstance(points, NeighborSearch) else finite_points(points)
     if not 0 <= count <= len(cloud):
         raise PdflowError(
             f"Cannot sample {count} of {len(cloud)} points: ask for 0 to {len(cloud)}."
@@ -49,12 +53,17 @@ def farthest_point_sampling(points: ArrayLike, count: int, start: int = 0) -> In
         return np.empty(0, np.int64)
     if not 0 <= start < len(cloud):
         raise PdflowError(f"There is no point {start} to start from: give 0 to {len(cloud) - 1}.")
-    return _sample(build_tree(cloud, _LEAF_SIZE), index(count), index(start))
+    if isinstance(cloud, NeighborSearch):
+        return _sample(cloud.tree, cloud.kept, index(count), index(start))
+    tree = build_tree(cloud, _LEAF_SIZE)
+    return _sample(tree, np.ones(len(cloud), dtype=bool), index(count), index(start))
 
 
 @compiled
-def _sample(tree: KdTree, count: int, start: int) -> IntArray:
+def _sample(tree: KdTree, kept: NDArray[np.bool_], count: int, start: int) -> IntArray:
     """Walk the tree once per sample: down to the leaves it changes, and up with their maxima.
+
+    kept  (places,) whether the point at a place of the tree may be a sample
 
     The walk is breadth first: `front[s]` holds the nodes opened in step s, s = 0 being the root
     and `steps` the leaves. A step goes down `levels[s]` levels at once.
@@ -69,17 +78,20 @@ def _sample(tree: KdTree, count: int, start: int) -> IntArray:
     opened = np.ones(steps + 1, np.int64)
 
     points = len(tree.order)
-    place_of = np.empty(points, np.int64)
-    for place in range(points):
-        place_of[tree.order[place]] = place
-    sq_near = np.full(points, np.inf)  # to the nearest sample; -1 for the samples themselves
+    sq_near = np.full(points, np.inf)  # to the nearest sample; -1 for those that cannot be one
+    first_place = 0
+    for other in range(points):
+        if not kept[other]:
+            sq_near[other] = -1.0
+        elif tree.order[other] == start:
+            first_place = other
     sq_far = np.full(2 * leaves, np.inf)  # largest `sq_near` in a node
     far = np.zeros(2 * leaves, np.int64)  # and its place, that of the lowest row among equals
 
     x, y, z = tree.xyz[0], tree.xyz[1], tree.xyz[2]
     sq_gaps = np.empty(1 << _FAN_LEVELS)
     samples = np.empty(count, np.int64)
-    place = place_of[start]
+    place = first_place
     for sample in range(count):
         samples[sample] = tree.order[place]
         sq_near[place] = -1.0

@@ -17,16 +17,20 @@ points sorted by grid cell first:
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from pdflow.errors import PdflowError
 from pdflow.geometry.arrays import FloatArray, IntArray, finite_points
 from pdflow.geometry.compiled import compiled
 from pdflow.geometry.kdtree import KdTree, build_tree, fold_up, leaf_firsts, leaf_range
+from pdflow.geometry.morton import morton_keys
 from pdflow.parallel import run_in_threads
 
-_LEAF_SIZE = 32
+LEAF_SIZE = 32
+"""Points in a leaf of the tree: at most this many, at least half as many."""
 
 _NEIGHBORS_PER_THREAD = 32_768
 """Neighbours to find, in all, below which a second thread costs more than it brings."""
@@ -69,26 +73,74 @@ def ball_query(
 
 
 class NeighborSearch:
-    """`knn` and `ball_query` for points (M, 3) that are asked about several times."""
+    """`knn`, `ball_query` and farthest points of one cloud, whose tree is built once.
+
+    points  (M, 3)
+
+    Hand one search to everything that asks about the same cloud. Pass `search.points` itself as
+    queries to ask about every point: they are answered in the order of the tree.
+
+    >>> search = NeighborSearch([[0, 0, 0], [3, 0, 0], [1, 0, 0]])
+    >>> search.knn(search.points, 2)[1].tolist()
+    [[0, 2], [1, 2], [2, 0]]
+    >>> search.subset([True, True, False]).knn([[1, 0, 0]], 1)[1].tolist()
+    [[0]]
+    """
 
     def __init__(self, points: ArrayLike) -> None:
         self._given = points
-        self._points = finite_points(points)
-        self._tree = build_tree(self._points, _LEAF_SIZE) if len(self._points) else None
+        self.points = finite_points(points)
+        self._tree = build_tree(self.points, LEAF_SIZE) if len(self.points) else None
+        self._kept: NDArray[np.bool_] | None = None
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    @property
+    def tree(self) -> KdTree:
+        """The tree; in that of a subset, points that were left out are at infinity."""
+        if self._tree is None:
+            raise PdflowError("A cloud without points has no neighbours: give at least one point.")
+        return self._tree
+
+    @property
+    def kept(self) -> NDArray[np.bool_]:
+        """(places,): whether the point at each place of the tree is one of `points`."""
+        return np.ones(len(self.tree.order), dtype=bool) if self._kept is None else self._kept
+
+    def subset(self, kept: ArrayLike) -> NeighborSearch:
+        """The search among the points that a mask (M,) keeps, in the same tree.
+
+        Rows count the points that are kept.
+        """
+        mask = np.asarray(kept, dtype=bool)
+        if mask.all():
+            return self
+        part = copy(self)
+        part.points = part._given = self.points[mask]
+        tree = self.tree
+        part._kept = mask[tree.order]
+        # A point that is left out has the row of the next one that is kept: rows still ascend
+        # in a leaf. It is never found, since nothing is near infinity.
+        rows = np.cumsum(mask) - mask
+        part._tree = tree._replace(
+            order=rows[tree.order], xyz=np.where(part._kept, tree.xyz, np.inf)
+        )
+        return part
 
     def knn(self, queries: ArrayLike, k: int) -> tuple[FloatArray, IntArray]:
         """Squared distances and rows (Q, k), as `knn` has them."""
         wanted = self._queries(queries)
-        if self._tree is None or not 1 <= k <= len(self._points):
-            count = len(self._points)
+        if self._tree is None or not 1 <= k <= len(self.points):
+            count = len(self.points)
             raise PdflowError(
                 f"Cannot find {k} neighbours among {count} points: ask for 1 to {count}."
             )
-        return _search(self._tree, wanted, self._turns(self._tree, wanted), k, np.inf)
+        return _search(self._tree, wanted, self._turns(wanted), k, np.inf)
 
     def ball_query(self, queries: ArrayLike, radius: float, k: int) -> tuple[IntArray, IntArray]:
         """Rows (Q, k) and counts (Q,), as `ball_query` has them."""
-        wanted, tree, count = self._queries(queries), self._tree, len(self._points)
+        wanted, tree, count = self._queries(queries), self._tree, len(self.points)
         if tree is None or k < 1:
             raise PdflowError(
                 f"Cannot find {k} neighbours among {count} points: ask for one or more."
@@ -99,7 +151,7 @@ class NeighborSearch:
             )
         rows = np.full((len(wanted), k), count)
         found = min(k, count)
-        turns = self._turns(tree, wanted)
+        turns = self._turns(wanted)
         rows[:, :found] = _search(tree, wanted, turns, found, float(radius) ** 2)[1]
         counts = np.count_nonzero(rows < count, axis=1)
         empty = turns[counts[turns] == 0]
@@ -107,13 +159,18 @@ class NeighborSearch:
         return np.where(rows < count, rows, rows[:, :1]), counts
 
     def _queries(self, queries: ArrayLike) -> FloatArray:
-        return self._points if queries is self._given else finite_points(queries, "Queries")
+        if queries is self._given or queries is self.points:
+            return self.points
+        return finite_points(queries, "Queries")
 
-    def _turns(self, tree: KdTree, queries: FloatArray) -> IntArray:
+    def _turns(self, queries: FloatArray) -> IntArray:
         """The queries (Q,) in an order in which each is near the last one."""
-        if queries is self._points:
-            return tree.order
-        return build_tree(queries, _LEAF_SIZE).order if len(queries) else np.empty(0, np.int64)
+        if queries is self.points:
+            order = self.tree.order
+            return order if self._kept is None else order[self._kept]
+        if not len(queries):
+            return np.empty(0, np.int64)
+        return np.argsort(morton_keys(queries), kind="stable")
 
 
 def _search(
@@ -153,7 +210,7 @@ def _search_range(
     """
     leaves, k = 1 << tree.depth, rows.shape[1]
     x, y, z = tree.xyz[0], tree.xyz[1], tree.xyz[2]
-    sq_in_leaf = np.empty(_LEAF_SIZE)
+    sq_in_leaf = np.empty(LEAF_SIZE)
     waiting = np.empty(tree.depth + 1, np.int64)
     sq_gaps = np.empty(tree.depth + 1)
     for query in turns[start:stop]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from pdflow.geometry.arrays import FloatArray, IntArray
 from pdflow.geometry.compiled import compiled
-from pdflow.geometry.neighbors import knn
+from pdflow.geometry.neighbors import NeighborSearch
 from pdflow.parallel import run_in_threads
 
 NEIGHBOURS = 16
@@ -24,17 +24,17 @@ def fit_normals(points: FloatArray, places: FloatArray, neighbours: int = NEIGHB
     places      (Q, 3) around which
     neighbours  how many of the nearest points each plane is fitted to
     """
-    return fit_planes(points, places, neighbours)[0]
+    return fit_planes(NeighborSearch(points), places, neighbours)[0]
 
 
 def fit_planes(
-    points: FloatArray, places: FloatArray, neighbours: int = NEIGHBOURS
+    search: NeighborSearch, places: FloatArray, neighbours: int = NEIGHBOURS
 ) -> tuple[FloatArray, FloatArray]:
-    """`fit_normals`, and how broad planes are: variance (Q,) across over that along their longer
-    direction, 0 for points on a line."""
-    near = knn(points, places, min(neighbours, len(points)))[1]
+    """`fit_normals` of the points of a search, and how broad the planes are (Q,): variance across
+    over variance along their longer direction, 0 for points on a line."""
+    near = search.knn(places, min(neighbours, len(search)))[1]
     normals, breadths = np.empty((len(places), 3)), np.empty(len(places))
-    run_in_threads(_fill_planes, len(places), points, near, normals, breadths)
+    run_in_threads(_fill_planes, len(places), search.points, near, normals, breadths)
     return normals, breadths
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pdflow.geometry.arrays import FloatArray, IntArray
-
-_BITS = 21  # three of them fill a 63-bit key
+from pdflow.geometry.morton import morton_keys
 
 
 def interleave(points: FloatArray, parts: int) -> list[IntArray]:
@@ -24,27 +23,3 @@ def interleave(points: FloatArray, parts: int) -> list[IntArray]:
     """
     order = np.argsort(morton_keys(points), kind="stable")
     return [order[start::parts] for start in range(parts)]
-
-
-def morton_keys(points: FloatArray) -> IntArray:
-    """(M,): place of each point on a curve through a grid over the bounding box."""
-    low = points.min(axis=0)
-    extent = float((points.max(axis=0) - low).max()) or 1.0
-    cells = ((points - low) / extent * (2**_BITS - 1)).astype(np.uint64)
-    keys = np.zeros(len(points), dtype=np.uint64)
-    for axis in range(3):
-        keys |= _spread(cells[:, axis]) << np.uint64(axis)
-    return keys.astype(np.int64)
-
-
-def _spread(bits: np.ndarray) -> np.ndarray:
-    """Two zero bits between each two of 21 bits."""
-    for shift, mask in (
-        (32, 0x1F00000000FFFF),
-        (16, 0x1F0000FF0000FF),
-        (8, 0x100F00F00F00F00F),
-        (4, 0x10C30C30C30C30C3),
-        (2, 0x1249249249249249),
-    ):
-        bits = (bits | (bits << np.uint64(shift))) & np.uint64(mask)
-    return bits

@@ -37,11 +37,28 @@ class Patches:
         """(P,): distance of the farthest point from its seed."""
         return np.asarray(np.sqrt(self.sq_distances.max(axis=1)))
 
+    def weights(self, sharpness: float) -> FloatArray:
+        """(P, N): exp(-sharpness d^2 / r^2) at distance d from the seed of a patch of radius r.
 
-def cover(points: FloatArray, size: int, overlap: float, radius: float | None = None) -> Patches:
+        A point counts most where it is central and its neighbourhood is whole.
+        """
+        weights = np.empty_like(self.sq_distances)
+
+        def fill(start: int, stop: int) -> None:
+            sq_distances = self.sq_distances[start:stop]
+            sq_radii = np.maximum(sq_distances.max(axis=1, keepdims=True), np.finfo(float).tiny)
+            weights[start:stop] = np.exp(-sharpness * sq_distances / sq_radii)
+
+        run_in_threads(fill, len(weights), grain=_PATCHES_IN_CACHE)
+        return weights
+
+
+def cover(
+    search: NeighborSearch, size: int, overlap: float, radius: float | None = None
+) -> Patches:
     """Patches of `size` points (fewer in a smaller cloud) around farthest-point seeds.
 
-    points   (M, 3)
+    search   the search of the cloud
     overlap  patches a point is in on average; int(overlap M / size) seeds, as in the paper
     radius   None grows patches by nearest neighbours; a number keeps them inside that ball
              (supplement C.3), where places left over repeat the seed
@@ -49,14 +66,14 @@ def cover(points: FloatArray, size: int, overlap: float, radius: float | None = 
     Seeds that are farthest apart leave few points uncovered; each round adds patches around
     uncovered points that are farthest apart, until none is left.
     """
+    points = search.points
     size = min(size, len(points))
     count = min(len(points), max(1, int(overlap * len(points) / size)))
-    search = NeighborSearch(points)
     covered = np.zeros(len(points), dtype=bool)
-    seeds = farthest_point_sampling(points, count)
+    seeds = farthest_point_sampling(search, count)
     rounds = []
     while len(seeds):
-        rows, sq_distances = _grow(search, points, seeds, size, radius)
+        rows, sq_distances = _grow(search, seeds, size, radius)
         rounds.append((seeds, rows, sq_distances))
         covered[rows] = True
         missed = np.flatnonzero(~covered)
@@ -65,14 +82,15 @@ def cover(points: FloatArray, size: int, overlap: float, radius: float | None = 
 
 
 def _grow(
-    search: NeighborSearch, points: FloatArray, seeds: IntArray, size: int, radius: float | None
+    search: NeighborSearch, seeds: IntArray, size: int, radius: float | None
 ) -> tuple[IntArray, FloatArray]:
     """Rows and squared distances (P, size) around seeds (P,), each seed first."""
+    places = search.points[seeds]
     if radius is None:
-        sq_distances, rows = search.knn(points[seeds], size)
+        sq_distances, rows = search.knn(places, size)
     else:
-        rows, _ = search.ball_query(points[seeds], radius, size)
-        sq_distances = ((points[rows] - points[seeds][:, None]) ** 2).sum(axis=2)
+        rows, _ = search.ball_query(places, radius, size)
+        sq_distances = ((search.points[rows] - places[:, None]) ** 2).sum(axis=2)
     # A patch full of copies of its seed may lack the seed itself.
     lacking = ~(rows == seeds[:, None]).any(axis=1)
     rows[lacking, 0] = seeds[lacking]

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from pdflow.geometry.arrays import FloatArray, IntArray
 from pdflow.geometry.compiled import compiled
 from pdflow.geometry.farthest import farthest_point_sampling
-from pdflow.geometry.neighbors import knn
+from pdflow.geometry.neighbors import NeighborSearch
 from pdflow.geometry.patches import Patches
-from pdflow.parallel import run_in_threads
 
-STRAYS = 10
-"""Points of a resampled cloud that are farthest from the input and are cut, as in the paper."""
-
+TRIMMED = 10
+"""Resampled points that are farthest from the input and dropped, as in the paper."""
 
 CENTRAL = 0.5
-"""Share of its best weight that a point must have in a patch for that patch to be believed."""
+"""A patch contributes a point only if its weight there is this share of the point's best."""
 
 
-def blend(count: int, patches: Patches, moved: FloatArray, sharpness: float) -> FloatArray:
+def blend(
+    search: NeighborSearch, patches: Patches, moved: FloatArray, count: int, sharpness: float
+) -> FloatArray:
     """Each point's place (M, 3) as the weighted mean of all patches that hold it.
 
-    count      M
+    count      M: every point keeps its row
     moved      (P, N, 3) what each patch says of its points
-    sharpness  weights are exp(-sharpness d^2 / r^2) at distance d from the seed of a patch of
-               radius r: a point counts most where it is central and its neighbourhood whole
+    sharpness  of `Patches.weights`
     """
-    return _blend(count, patches.rows, _weights(patches, sharpness), moved)
+    return _blend(count, patches.rows, patches.weights(sharpness), moved)
 
 
 @compiled
@@ -35,7 +36,7 @@ def _blend(count: int, rows: IntArray, weights: FloatArray, moved: FloatArray) -
     """Weighted means (M, 3), each summed in the order of the patches, in one pass over them.
 
     The sum of the weights lies beside those of the coordinates: points come in any order, and
-    each costs one look into memory.
+    each costs one access to memory.
     """
     sums = np.zeros((count, 4))
     for patch in range(len(rows)):
@@ -48,41 +49,35 @@ def _blend(count: int, rows: IntArray, weights: FloatArray, moved: FloatArray) -
 
 
 def resample(
-    points: FloatArray, patches: Patches, moved: FloatArray, count: int, sharpness: float
+    search: NeighborSearch, patches: Patches, moved: FloatArray, count: int, sharpness: float
 ) -> FloatArray:
     """`count` points (count, 3) spread evenly over the union of all patches.
 
-    points     (M, 3) the input, against which strays are recognised
-    moved      (P, N, 3) what the patches say
-    sharpness  of the weights of `blend`: where a point has less than CENTRAL of its best weight,
-               the patch says nothing of it, unless `count` needs every place there is
+    search     of the input; the TRIMMED points farthest from it are dropped
+    moved      (P, N, 3) what each patch says of its points
+    sharpness  of `Patches.weights`; places with less than CENTRAL of a point's best weight are
+               left out unless `count` needs them
 
-    Paper: all of the union is sampled. Even sampling picks the worst places first, for they lie
-    apart, and those are at the rims of patches.
+    Paper: the whole union is sampled. Farthest point sampling picks badly placed points first,
+    because they lie apart, and most of them are at the rims of patches.
     """
-    weights = _weights(patches, sharpness)
-    best = np.zeros(len(points))
+    weights = patches.weights(sharpness)
+    best = np.zeros(len(search))
     np.maximum.at(best, patches.rows.ravel(), weights.ravel())
     union = moved[weights >= CENTRAL * best[patches.rows]]
     if len(union) < count:
         union = moved.reshape(-1, 3)
-    spare = min(STRAYS, len(union) - count)
+    spare = min(TRIMMED, len(union) - count)
     picked = union[farthest_point_sampling(union, count + spare)]
     if spare == 0:
         return picked
-    sq_distances = knn(points, picked, 1)[0][:, 0]
+    sq_distances = search.knn(picked, 1)[0][:, 0]
     nearest = np.sort(np.argsort(sq_distances, kind="stable")[:count])
     return picked[nearest]
 
 
-def _weights(patches: Patches, sharpness: float) -> FloatArray:
-    """(P, N): how much each patch counts for each of its points."""
-    weights = np.empty_like(patches.sq_distances)
+Stitcher = Callable[[NeighborSearch, Patches, FloatArray, int, float], FloatArray]
+"""(search, patches, moved, count, sharpness) -> points (count, 3), like `blend` and `resample`."""
 
-    def fill(start: int, stop: int) -> None:
-        sq_distances = patches.sq_distances[start:stop]
-        sq_radii = np.maximum(sq_distances.max(axis=1, keepdims=True), np.finfo(float).tiny)
-        weights[start:stop] = np.exp(-sharpness * sq_distances / sq_radii)
-
-    run_in_threads(fill, len(weights), grain=16)
-    return weights
+STITCHERS: dict[str, Stitcher] = {"points": blend, "resample": resample}
+"""How the patches of each mode become a cloud again."""

@@ -20,7 +20,7 @@ import functools
 import importlib.resources
 import json
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,8 +29,12 @@ from pdflow.geometry.arrays import FloatArray, IntArray, finite_points
 from pdflow.geometry.frame import unit_sphere
 from pdflow.geometry.seeds import generator
 from pdflow.noise.neighborhoods import FLOOR as FLOOR
-from pdflow.noise.neighborhoods import REACH_SCALE, Neighborhoods
+from pdflow.noise.neighborhoods import REACH_SCALE, SCALES, Neighborhoods
 from pdflow.noise.neighborhoods import describe as describe
+from pdflow.parallel import run_in_threads
+
+if TYPE_CHECKING:
+    from pdflow.geometry.neighbors import NeighborSearch
 
 FEW_POINTS = 1000
 """In clouds of fewer points the larger neighbourhoods are half of the shape."""
@@ -110,10 +114,11 @@ class NoiseEstimate:
         return self.sigma / self.spacing if self.spacing > 0 else 0.0
 
 
-def estimate_noise(points: ArrayLike, seed: int = 0) -> NoiseEstimate:
+def estimate_noise(points: ArrayLike | NeighborSearch, seed: int = 0) -> NoiseEstimate:
     """The standard deviation per axis of the Gaussian noise on `points` (M, 3).
 
-    seed  chooses the query points
+    points  the cloud, or a search of its different points, whose tree is used
+    seed    chooses the query points
 
     Scaling and moving the cloud scales and keeps the answer, up to rounding; the order of the
     rows and duplicates do not matter. A rotation chooses other query points, which moves the
@@ -169,19 +174,40 @@ def load_network() -> Network:
     return network_from(json.loads(file.read_text("utf-8")))
 
 
-def estimate_with(network: Network, points: ArrayLike, seed: int = 0) -> NoiseEstimate:
+def estimate_with(
+    network: Network, points: ArrayLike | NeighborSearch, seed: int = 0
+) -> NoiseEstimate:
     """`estimate_noise` with a network of one's own."""
+    from pdflow.geometry.distinct import distinct
+    from pdflow.geometry.neighbors import NeighborSearch
+
     rng = generator(seed)
-    given = finite_points(points)
+    if isinstance(points, NeighborSearch):
+        search, given = points, points.points
+    else:
+        search, given = None, finite_points(points)
     if len(given) == 0:
         return NoiseEstimate(0.0, 0.0, 0.0, False)
     frame = unit_sphere(given)
-    cloud = _distinct(frame.apply(given))
+    cloud = frame.apply(given)
+    if search is None:
+        cloud = distinct(cloud)[0]
+    order = _by_height(cloud)
+    cloud = cloud[order]
     if len(cloud) <= REACH_SCALE:
         return NoiseEstimate(0.0, 0.0, _spacing_of_few(cloud) * frame.scale, False)
     reliable = len(cloud) >= FEW_POINTS
-    queries = cloud[_strata(len(cloud), QUERIES, rng)]
-    seen = describe(cloud, queries)
+    chosen = _strata(len(cloud), QUERIES, rng)
+    queries = cloud[chosen]
+    near = None
+    if search is not None:
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        sq_distances, rows = search.knn(given[order[chosen]], min(SCALES[-1], len(cloud)))
+        if not sq_distances[:, 1].all():
+            return estimate_with(network, given, seed)
+        near = place[rows]
+    seen = describe(cloud, queries, near)
     spacing = float(np.median(seen.nearest))
     local, sigma, ratio = _agree(network, seen)
     while ratio > LARGEST_RATIO and len(cloud) > FEWEST_THINNED:
@@ -203,28 +229,25 @@ def estimate_with(network: Network, points: ArrayLike, seed: int = 0) -> NoiseEs
     )
 
 
-def _distinct(points: FloatArray) -> FloatArray:
-    """The different ones of `points` (M, 3), in an order that does not depend on theirs."""
-    from pdflow.parallel import run_in_threads
+def _by_height(points: FloatArray) -> IntArray:
+    """(M,): an order of `points` (M, 3) that does not depend on the order of their rows.
 
-    # Sorted along a direction with which no grid is aligned, equal points are neighbours.
-    # (No matrix product: it may round equal rows differently.)
+    They are sorted along a direction with which no grid is aligned.
+    """
+    # No matrix product: it may round equal rows differently.
     height = points[:, 0] + 0.6180339887 * points[:, 1] + 0.4142135624 * points[:, 2]
     some = np.sort(height[:: max(1, len(height) // 1024)])
     layers = max(1, len(points) // _POINTS_PER_LAYER)
     edges = [-np.inf, *some[np.arange(1, layers) * len(some) // layers], np.inf]
-    sorted_layers = [points] * layers
+    sorted_layers = [np.empty(0, np.int64)] * layers
 
     def sort_layers(start: int, stop: int) -> None:
         for layer in range(start, stop):
             rows = np.flatnonzero((height >= edges[layer]) & (height < edges[layer + 1]))
-            sorted_layers[layer] = points[rows[np.argsort(height[rows], kind="stable")]]
+            sorted_layers[layer] = rows[np.argsort(height[rows], kind="stable")]
 
     run_in_threads(sort_layers, layers, grain=1)
-    ordered = np.concatenate(sorted_layers)
-    x, y, z = (ordered[1:] != ordered[:-1]).T
-    new = np.concatenate([[True], x | y | z])
-    return ordered if new.all() else ordered[new]
+    return np.concatenate(sorted_layers)
 
 
 def _strata(count: int, wanted: int, rng: np.random.Generator) -> IntArray:

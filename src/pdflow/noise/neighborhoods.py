@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pdflow.geometry.arrays import FloatArray
+from pdflow.geometry.arrays import FloatArray, IntArray
 
 SCALES: tuple[int, ...] = (9, 16, 29, 52, 94, 169, 304)
 """Sizes of the neighbourhoods, in points; the query itself counts."""
@@ -36,8 +36,13 @@ class Neighborhoods(NamedTuple):
     nearest: FloatArray
 
 
-def describe(points: FloatArray, queries: FloatArray) -> Neighborhoods:
-    """Look at `points` (M, 3), all different, M > REACH_SCALE, from `queries` (Q, 3) of them.
+def describe(
+    points: FloatArray, queries: FloatArray, near: IntArray | None = None
+) -> Neighborhoods:
+    """Describe what is around `queries` (Q, 3), which are some of `points` (M, 3).
+
+    points  all different, M > REACH_SCALE
+    near    (Q, min(M, SCALES[-1])) rows of the points nearest to each query, if they are known
 
     The description has, for each of SCALES and in units of the reach,
 
@@ -51,8 +56,15 @@ def describe(points: FloatArray, queries: FloatArray) -> Neighborhoods:
     from pdflow.geometry.neighbors import knn
     from pdflow.parallel import run_in_threads
 
-    sq_distances, rows = knn(points, queries, min(SCALES[-1], len(points)))
-    distances = np.sqrt(sq_distances)
+    if near is None:
+        near = knn(points, queries, min(SCALES[-1], len(points)))[1]
+    offsets = points[near] - queries[:, None]
+    x, y, z = np.moveaxis(offsets * offsets, 2, 0)
+    sq_distances = x + y + z
+    # Neighbours found in another frame may be in another order where distances round alike.
+    order = np.lexsort((near, sq_distances))
+    distances = np.sqrt(np.take_along_axis(sq_distances, order, axis=1))
+    rows = np.take_along_axis(near, order, axis=1)
     reach = distances[:, REACH_SCALE - 1]
     chunks = [reach] * -(-len(queries) // _QUERIES_IN_CACHE)
 

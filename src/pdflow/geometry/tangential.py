@@ -1,0 +1,77 @@
+"""Tangential motion: how much of the movement along a surface noise explains."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pdflow.geometry.arrays import FloatArray
+from pdflow.geometry.neighbors import NeighborSearch
+from pdflow.geometry.normals import fit_planes
+
+PROBES = 4096
+"""Points whose motion is measured."""
+
+AVERAGED = 64, 256
+"""Nearest probes averaged around each: with full weight, and at all."""
+
+BROAD = 0.1
+"""Nearby points show a plane if their variance across is at least this share of that along."""
+
+EXPLAINED = (0.88, 1.0)
+"""Motion along the surface over motion across it (root mean squares): noise explains all of it up
+to the first number, and none from the second on. Our network moves the points of evenly sampled
+clouds at most 0.89 times as far along the surface as across it at any noise, and those of
+simulated LiDAR scans at least 1.05 times (`benchmarks/bench_tangential.py`)."""
+
+
+def limit_tangential_motion(noisy: FloatArray, search: NeighborSearch) -> FloatArray:
+    """Denoised points (M, 3) without the tangential motion that noise cannot explain.
+
+    noisy   (M, 3) points before denoising
+    search  of the points after it, row by row
+
+    Networks learn from evenly sampled surfaces. Where a scanner drew lines or sampled at random,
+    they also spread points evenly. That removes no noise and moves points away from where they
+    were measured. What noise explains is decided around each point.
+    """
+    moved = search.points
+    step = max(1, len(moved) // PROBES)
+    probes = search if step == 1 else NeighborSearch(moved[::step])
+    unexplained = _unexplained(noisy[::step], probes, search)
+    if not unexplained.any():
+        return moved
+    share = unexplained[probes.knn(moved, 1)[1][:, 0]]
+    rows = np.flatnonzero(share)
+    limited = np.array(moved)
+    limited[rows] -= share[rows, None] * _tangential(noisy[rows], moved[rows], search)
+    return limited
+
+
+def _unexplained(noisy: FloatArray, probes: NeighborSearch, search: NeighborSearch) -> FloatArray:
+    """(Q,): share, 0 to 1, of the tangential motion around probes (Q, 3) that is not noise."""
+    moved = probes.points
+    along = _tangential(noisy, moved, search)
+    sq_along = (along**2).sum(1)
+    sq_across = ((moved - noisy - along) ** 2).sum(1)
+    few, many = (min(count, len(moved)) for count in AVERAGED)
+    sq_distances, near = probes.knn(moved, many)
+    tiny = np.finfo(float).tiny
+    # Beyond the first few, weights fall with the fourth power of the distance, so that separate
+    # components do not influence each other.
+    sq_reach = np.maximum(sq_distances[:, few - 1, None], tiny)
+    weights = (sq_reach / np.maximum(sq_distances, sq_reach)) ** 2
+    sq_along, sq_across = ((weights * part[near]).sum(1) for part in (sq_along, sq_across))
+    ratio = np.sqrt(sq_along / np.maximum(sq_across, tiny))
+    low, high = EXPLAINED
+    return np.asarray(np.clip((ratio - low) / (high - low), 0, 1))
+
+
+def _tangential(noisy: FloatArray, moved: FloatArray, search: NeighborSearch) -> FloatArray:
+    """The part (Q, 3) of a motion that lies in the surface where it ends.
+
+    It is zero where nearby points lie on a line: nothing shows the surface there.
+    """
+    shift = moved - noisy
+    normals, breadths = fit_planes(search, moved)
+    along = shift - (shift * normals).sum(1, keepdims=True) * normals
+    return np.asarray(np.where(breadths[:, None] < BROAD, 0.0, along))

@@ -1,0 +1,1 @@
+"""One cloud from noisy to clean: stages, their plan, and what comes back."""

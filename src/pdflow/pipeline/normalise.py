@@ -1,0 +1,54 @@
+"""First and last stage: a cloud around its centre with each place once, and back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdflow.cloud import PointCloud
+from pdflow.geometry.distinct import distinct
+from pdflow.geometry.frame import unit_sphere
+from pdflow.geometry.neighbors import NeighborSearch
+
+
+@dataclass(frozen=True)
+class Normalised:
+    """A cloud around its centre, where coordinates keep all their digits wherever on earth it is.
+
+    points  (M, 3) the cloud, shifted
+    center  (3,) of its bounding box
+    search  of its different points (U, 3)
+    place   (M,) row of each point among the different ones
+    """
+
+    points: NDArray[np.float64]
+    center: NDArray[np.float64]
+    search: NeighborSearch
+    place: NDArray[np.int64]
+
+    @staticmethod
+    def of(cloud: PointCloud) -> Normalised:
+        """Normalise a cloud; NaN and infinite coordinates are refused."""
+        center = unit_sphere(cloud.points).center
+        points = cloud.points - center
+        different, place = distinct(points)
+        return Normalised(points, center, NeighborSearch(different), place)
+
+    @property
+    def first_rows(self) -> NDArray[np.int64]:
+        """(U,): the first row of the cloud at each of the different points."""
+        return np.flatnonzero(np.diff(np.maximum.accumulate(self.place), prepend=-1))
+
+    def restore(
+        self, cloud: PointCloud, rows: NDArray[np.int64], moved: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Points `moved` (m, 3) in the cloud's own frame.
+
+        rows  (m,) of the cloud that they come from; a point that did not move keeps its bits
+        """
+        placed = moved + self.center
+        still = (moved == self.points[rows]).all(axis=1)
+        placed[still] = cloud.points[rows[still]]
+        return np.asarray(placed)

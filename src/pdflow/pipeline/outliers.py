@@ -1,0 +1,48 @@
+"""Outliers: points with no surface near them, by their distance to neighbours."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdflow.geometry.neighbors import NeighborSearch
+from pdflow.parallel import run_in_threads
+
+NEIGHBOURS = 12
+CUT = 8.0
+"""Robust deviations of the log distance to its neighbours beyond which a point is an outlier."""
+REACH = 3.5
+"""How far Gaussian noise takes one of very many points away from the others, in deviations."""
+
+
+def find_outliers(search: NeighborSearch) -> NDArray[np.bool_]:
+    """(M,): whether a point is far from its neighbours by the standards of the cloud.
+
+    The mean distance to the nearest neighbours is compared on a log scale with the median and
+    median deviation of all points, so neither the outliers nor uneven density shift the limit.
+    """
+    if len(search) <= NEIGHBOURS + 1:
+        return np.zeros(len(search), dtype=bool)
+    sq_distances = search.knn(search.points, NEIGHBOURS + 1)[0]
+    distances = np.empty(len(search))
+    run_in_threads(_fill_means, len(search), sq_distances, distances)
+    logs = np.log(np.maximum(distances, np.finfo(float).tiny))
+    middle = np.median(logs)
+    spread = 1.4826 * np.median(np.abs(logs - middle))
+    return np.asarray(logs > middle + CUT * max(spread, 0.05))
+
+
+def within_noise(
+    points: NDArray[np.float64], surface: NeighborSearch, sigma: float
+) -> NDArray[np.bool_]:
+    """(Q,): whether noise of deviation `sigma` explains that points (Q, 3) lie off a surface."""
+    nearest = surface.knn(points, min(NEIGHBOURS, len(surface)))[1]
+    distances = np.linalg.norm(points - surface.points[nearest].mean(axis=1), axis=1)
+    return np.asarray(distances <= REACH * sigma)
+
+
+def _fill_means(
+    start: int, stop: int, sq_distances: NDArray[np.float64], means: NDArray[np.float64]
+) -> None:
+    """Mean distances of the points `start` to `stop - 1` to all neighbours but themselves."""
+    means[start:stop] = np.sqrt(sq_distances[start:stop, 1:]).mean(axis=1)

@@ -1,0 +1,155 @@
+"""Passes through the network: patch, run, stitch, until the plan or the noise is done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdflow.backends import Backend, Progress
+from pdflow.backends.draws import EpsDraws
+from pdflow.geometry.farthest import farthest_point_sampling
+from pdflow.geometry.neighbors import NeighborSearch
+from pdflow.geometry.partition import interleave
+from pdflow.geometry.stitch import STITCHERS
+from pdflow.model import PDFlow
+from pdflow.noise.estimate import NoiseEstimate, estimate_noise
+from pdflow.pipeline.patching import Cutting, Piece, conditioning_noise, cut_pieces, network_frames
+from pdflow.pipeline.plan import Conditioning, Plan, conditioning_scale
+from pdflow.pipeline.progress import scaled
+
+BLEND_SHARPNESS = 8.0
+"""Of the weights of patches when they are stitched."""
+
+CONVERGED = 0.02
+"""Noise that remains, as a share of the initial noise, below which no further pass is made."""
+
+
+@dataclass(frozen=True)
+class Passed:
+    """A surface after all passes.
+
+    points      (count, 3)
+    search      of the points of the last pass, of which `points` may be some
+    noise       that remains
+    iterations  passes that were made
+    """
+
+    points: NDArray[np.float64]
+    search: NeighborSearch
+    noise: NoiseEstimate
+    iterations: int
+
+
+@dataclass(frozen=True)
+class Passes:
+    """How a surface goes through a network.
+
+    model       the network, and `backend`, the same made ready to run
+    cutting     how it is cut into patches
+    seed        of the draws of eps; None takes eps = 0
+    mode        how the last pass is stitched: a key of STITCHERS
+    may_stop    whether to stop early once the noise is below CONVERGED
+    """
+
+    model: PDFlow
+    backend: Backend
+    cutting: Cutting
+    seed: int | None
+    mode: str
+    may_stop: bool
+
+    def __call__(
+        self,
+        search: NeighborSearch,
+        noise: NoiseEstimate,
+        plan: Plan,
+        count: int,
+        progress: Progress,
+    ) -> Passed:
+        """Make the passes of a plan.
+
+        count  points of the result if it is resampled
+        """
+        after, done = noise, 0
+        inference = self.model.inference
+        resampled = self.mode == "resample"
+        while done < plan.passes:
+            conditioning = Conditioning(noise, conditioning_scale(inference, done, plan.passes))
+            # Only the last pass resamples: averaging patches is more accurate than picking single
+            # predictions. An earlier pass resamples only to add points, which helps the next one.
+            sampled = resampled and (done == plan.passes - 1 or count > len(search))
+            wanted = max(count, len(search)) if sampled else None
+            partitions = plan.partitions if done == 0 else 1
+            share = scaled(progress, 1 / plan.passes)
+            points = self._one_pass(search, conditioning, wanted, partitions, share)
+            done += 1
+            search = NeighborSearch(points)
+            after = estimate_noise(search)
+            converged = self.may_stop and after.sigma <= CONVERGED * noise.sigma
+            if converged and not resampled:
+                break
+        if done < plan.passes:
+            progress((plan.passes - done) / plan.passes)
+        points = search.points
+        if resampled and count < len(points):
+            points = points[farthest_point_sampling(search, count)]
+        return Passed(points, search, after, done)
+
+    def _one_pass(
+        self,
+        search: NeighborSearch,
+        conditioning: Conditioning,
+        count: int | None,
+        partitions: int,
+        progress: Progress,
+    ) -> NDArray[np.float64]:
+        """All partitions after one pass: resampled to `count` points, or row by row if None."""
+        results, rows = [], []
+        for part, part_rows, part_count in _partitions(search, partitions, count):
+            for piece in cut_pieces(part, self.cutting, part_count):
+                share = scaled(progress, len(piece.rows) / len(part) / partitions)
+                results.append(self._denoise(piece, conditioning, share))
+                rows.append(part_rows[piece.rows])
+        moved = np.concatenate(results)
+        if count is not None:
+            return moved
+        ordered = np.empty_like(moved)
+        ordered[np.concatenate(rows)] = moved
+        return ordered
+
+    def _denoise(
+        self, piece: Piece, conditioning: Conditioning, progress: Progress
+    ) -> NDArray[np.float64]:
+        """Patch, flow, filter, inverse, stitch; too few points stay where they are."""
+        points, patches = piece.search.points, piece.patches
+        if patches is None:
+            progress(1.0)
+            return points
+        frames = network_frames(self.model, points, patches)
+        clean = self.backend.run(
+            frames.cut(points, patches.rows),
+            None if self.seed is None else EpsDraws(self.seed),
+            conditioning_noise(self.model, conditioning.at(points[patches.seeds]), frames),
+            lambda done: progress(done / len(patches)),
+        )
+        stitch = STITCHERS["points" if piece.count is None else self.mode]
+        count = len(points) if piece.count is None else piece.count
+        return stitch(piece.search, patches, frames.undo(clean), count, BLEND_SHARPNESS)
+
+
+def _partitions(
+    search: NeighborSearch, partitions: int, count: int | None
+) -> Iterator[tuple[NeighborSearch, NDArray[np.int64], int | None]]:
+    """The search of each partition, its rows, and the points that it is resampled to."""
+    if partitions == 1:
+        yield search, np.arange(len(search)), count
+        return
+    shares: list[int | None] = [None] * partitions
+    if count is not None:
+        shares = np.diff(np.linspace(0, count, partitions + 1).round().astype(int)).tolist()
+    parts = interleave(search.points, partitions)
+    for rows, share in zip(parts, shares, strict=True):
+        yield NeighborSearch(search.points[rows]), rows, share

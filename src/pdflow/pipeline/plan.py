@@ -1,0 +1,84 @@
+"""How many passes, and on how many partitions: decided from the estimated noise.
+
+The measure is the noise over the radius of a patch: what a network sees of it. For one network it
+alone decides what a pass can do, whatever the size and density of the cloud.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdflow.config import InferenceConfig
+from pdflow.geometry.components import points_within_reach
+from pdflow.geometry.neighbors import NeighborSearch
+from pdflow.noise.estimate import NoiseEstimate
+
+SEEDS = 64
+"""Patches whose radius is measured."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Passes through the network, and partitions that the first of them works on."""
+
+    passes: int
+    partitions: int
+
+
+def make_plan(
+    search: NeighborSearch, noise: NoiseEstimate, patch_points: int, inference: InferenceConfig
+) -> Plan:
+    """The plan for the noise of a cloud.
+
+    patch_points  N of the network
+
+    Each of the `pass_thresholds` that the noise exceeds adds a pass. If noise fills so much of a
+    patch that its surface is hidden, the first pass works on partitions: n of them have 1/n of
+    the density each, and patches sqrt(n) times as large (supplement C.3).
+    """
+    ratio = noise_over_radius(search, noise, patch_points)
+    passes = 1 + sum(ratio > limit for limit in inference.pass_thresholds)
+    goal, limit = inference.partition_thresholds
+    return Plan(passes, 1 if ratio <= limit else math.ceil((ratio / goal) ** 2))
+
+
+def conditioning_scale(inference: InferenceConfig, done: int, passes: int) -> float:
+    """The factor on a cloud's noise that conditions a pass, after `done` of `passes`.
+
+    Patches and passes are averaged, so each may smooth less than it would alone.
+    """
+    alone, first, later = inference.conditioning_scales
+    if done:
+        return later
+    return alone if passes == 1 else first
+
+
+@dataclass(frozen=True)
+class Conditioning:
+    """The noise that a pass is conditioned on: the estimate times a factor."""
+
+    noise: NoiseEstimate
+    scale: float
+
+    def at(self, places: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(P,): the noise at places (P, 3), scaled."""
+        return self.scale * self.noise.at(places)
+
+
+def noise_over_radius(search: NeighborSearch, noise: NoiseEstimate, patch_points: int) -> float:
+    """Noise over the median radius of full patches.
+
+    Patches end where a connected component does; smaller ones count as if they were filled up.
+    """
+    points = search.points
+    size = min(patch_points, len(points))
+    seeds = points[:: max(1, len(points) // SEEDS)]
+    sq_distances = search.knn(seeds, size)[0]
+    reached = points_within_reach(sq_distances)
+    sq_radii = sq_distances[np.arange(len(seeds)), reached - 1] * (patch_points / reached)
+    radius = float(np.sqrt(np.median(sq_radii)))
+    return noise.sigma / radius if radius > 0 else 0.0

@@ -1,0 +1,10 @@
+"""Progress of a run whose stages report on their own."""
+
+from __future__ import annotations
+
+from pdflow.backends import Progress
+
+
+def scaled(progress: Progress, scale: float) -> Progress:
+    """The progress of a stage that is the share `scale` of the whole."""
+    return lambda share: progress(scale * share)

@@ -1,0 +1,73 @@
+"""What a run returns: a clean cloud with everything that belongs to it, and a report."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from pdflow.cloud import PointCloud
+from pdflow.errors import LossWarning
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a run did. Lengths are in the cloud's own unit.
+
+    points, points_out  before and after
+    outliers            points without a surface near them, whatever became of them
+    noise_before, noise_after  estimated standard deviation of the noise
+    iterations          passes through the network
+    partitions          that the first pass worked on
+    mean_displacement, max_displacement  how far points moved
+    seconds             wall-clock time of the run
+    """
+
+    points: int
+    points_out: int
+    outliers: int
+    noise_before: float
+    noise_after: float
+    iterations: int
+    partitions: int
+    mean_displacement: float
+    max_displacement: float
+    seconds: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report as JSON types."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Denoised:
+    """A clean cloud and the report of how it was made."""
+
+    cloud: PointCloud
+    report: Report
+
+
+def with_columns(cloud: PointCloud, columns: Mapping[str, NDArray[Any]]) -> PointCloud:
+    """A cloud with attributes added; replacing one of the same name gives a warning."""
+    for name in sorted(columns.keys() & cloud.attributes.keys()):
+        warnings.warn(
+            f"This run replaces the attribute {name!r} of the cloud.", LossWarning, stacklevel=3
+        )
+    return PointCloud(cloud.points, {**cloud.attributes, **columns}, cloud.metadata)
+
+
+def without_row_metadata(cloud: PointCloud) -> PointCloud:
+    """A cloud whose metadata does not refer to rows that no longer exist.
+
+    PLY files then lose their faces, with a warning, and PCD files their width and height.
+    """
+    metadata = dict(cloud.metadata)
+    if "ply" in metadata:
+        metadata["ply"] = {**metadata["ply"], "vertices": 0}
+    if "pcd" in metadata:
+        shape = ("width", "height")
+        metadata["pcd"] = {k: v for k, v in metadata["pcd"].items() if k not in shape}
+    return PointCloud(cloud.points, cloud.attributes, metadata)

@@ -1,0 +1,34 @@
+"""How many passes a cloud gets, and what conditions them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pdflow.config import InferenceConfig
+from pdflow.geometry.neighbors import NeighborSearch
+from pdflow.noise.estimate import NoiseEstimate
+from pdflow.pipeline.plan import Plan, conditioning_scale, make_plan
+
+
+def _noise(sigma: float) -> NoiseEstimate:
+    return NoiseEstimate(sigma, relative=sigma, spacing=0.01, reliable=True)
+
+
+def test_more_noise_asks_for_more_passes_and_then_for_partitions() -> None:
+    inference = InferenceConfig(pass_thresholds=(0.04, 0.12), partition_thresholds=(0.1, 0.2))
+    square = np.pad(np.random.default_rng(0).random((640, 2)), ((0, 0), (0, 1)))
+    search = NeighborSearch(square)
+    radius = np.sqrt(0.1 / np.pi)
+    plans = [
+        make_plan(search, _noise(share * radius), 64, inference) for share in (0.02, 0.08, 0.15)
+    ]
+    assert plans == [Plan(1, 1), Plan(2, 1), Plan(3, 1)]
+    much = make_plan(search, _noise(0.3 * radius), 64, inference)
+    assert much.passes == 3
+    assert much.partitions >= 4
+
+
+def test_single_first_and_later_passes_have_their_own_scales() -> None:
+    inference = InferenceConfig(conditioning_scales=(0.8, 0.6, 0.3))
+    assert conditioning_scale(inference, 0, 1) == 0.8
+    assert [conditioning_scale(inference, done, 3) for done in range(3)] == [0.6, 0.3, 0.3]
