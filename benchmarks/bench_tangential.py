@@ -4,7 +4,7 @@
 
 DATA is ScoreDenoise's folder: its held-out training shapes, which are evenly sampled, at several
 noise levels. Beside them stand random samples of the same shapes and simulated LiDAR scans of some
-bodies. `EXPLAINED` in `pdflow.geometry.tangential` was chosen by this; CD (e-4) is with all movement
+bodies. `EXPLAINED` in `pdflow.geometry.tangential` was chosen by this; CD (e-4) is with all motion
 along the surface, and as `pdflow denoise` leaves it.
 """
 
