@@ -161,8 +161,11 @@ def _one_of(names: tuple[str, ...], rng: np.random.Generator) -> str:
     return names[int(rng.integers(len(names)))]
 
 
-PLACE_SHARE = 0.2
+PLACE_SHARE = 0.25
 """Part of the training scans that show a place rather than an object."""
+
+TRAINING_PLACES = ("terrain", "terrain", "room")
+"""Terrain twice as often, because only it has points that lie on no surface."""
 
 PLACE_SCANNERS = ("rotating-head", "line-scanner", "depth-camera", "random", "fading")
 """Scanners of places: nobody samples a street evenly."""
@@ -181,7 +184,7 @@ def training_scan(seed: int, points: tuple[int, int] = (10_000, 30_000)) -> Scan
     rng = _generator("training", seed)
     count = round(log_uniform(rng, *points))
     if rng.random() < PLACE_SHARE:
-        surface: Surface = SURFACES[_one_of(("terrain", "room"), rng)](rng)
+        surface: Surface = SURFACES[_one_of(TRAINING_PLACES, rng)](rng)
         return SCANNERS[_one_of(PLACE_SCANNERS, rng)](surface, count, rng)
     surface = SURFACES[_one_of(OBJECTS, rng)](rng)
     return SCANNERS[_one_of(tuple(SCANNERS), rng)](surface, count, rng)

@@ -76,22 +76,26 @@ class _Ground:
 
 
 def terrain(rng: Generator) -> Surface:
-    """Hilly ground, nine lots with buildings, trees or nothing, and a line of poles with wires."""
+    """Hilly ground, nine lots with buildings, trees or nothing, and a line of poles with wires.
+
+    At least one lot has a building, and one has trees.
+    """
     ground = _Ground(rng)
     parts: list[Part] = []
     hidden = []
-    for lot_x in (-LOT, 0.0, LOT):
-        for lot_y in (-LOT, 0.0, LOT):
-            x, y = lot_x + rng.uniform(-1, 1), lot_y + rng.uniform(-1, 1)
-            kind = rng.choice(["building", "trees", "empty"], p=[0.4, 0.4, 0.2])
-            if kind == "building":
-                wide, deep, turn = rng.uniform(4, 8), rng.uniform(4, 8), rng.uniform(-0.2, 0.2)
-                hidden.append((x, y, wide, deep, turn))
-                parts += _building(rng, np.array([x, y, ground.at(x, y)]), wide, deep, turn)
-            elif kind == "trees":
-                for _ in range(rng.integers(1, 4)):
-                    foot_x, foot_y = x + rng.uniform(-4, 4), y + rng.uniform(-4, 4)
-                    parts += _tree(rng, np.array([foot_x, foot_y, ground.at(foot_x, foot_y)]))
+    lots = [(x, y) for x in (-LOT, 0.0, LOT) for y in (-LOT, 0.0, LOT)]
+    others = rng.choice(["building", "trees", "empty"], len(lots) - 2, p=[0.35, 0.45, 0.2])
+    kinds = rng.permutation(["building", "trees", *others])
+    for (lot_x, lot_y), kind in zip(lots, kinds, strict=True):
+        x, y = lot_x + rng.uniform(-1, 1), lot_y + rng.uniform(-1, 1)
+        if kind == "building":
+            wide, deep, turn = rng.uniform(4, 8), rng.uniform(4, 8), rng.uniform(-0.2, 0.2)
+            hidden.append((x, y, wide, deep, turn))
+            parts += _building(rng, np.array([x, y, ground.at(x, y)]), wide, deep, turn)
+        elif kind == "trees":
+            for _ in range(rng.integers(2, 5)):
+                foot_x, foot_y = x + rng.uniform(-4, 4), y + rng.uniform(-4, 4)
+                parts += _tree(rng, np.array([foot_x, foot_y, ground.at(foot_x, foot_y)]))
     parts += _power_line(rng, ground)
     streets = [(-LOT / 2, y) for y in rng.uniform(-LOT, LOT, 3)]
     stations = np.array([(x, y, ground.at(x, y) + EYE) for x, y in streets])
@@ -122,15 +126,15 @@ def _building(
 
 def _tree(rng: Generator, foot: FloatArray) -> list[Part]:
     """A trunk, and a crown of scattered leaves."""
-    high, wide = rng.uniform(4, 9), rng.uniform(1.2, 2.5)
+    high, wide = rng.uniform(4, 9), rng.uniform(1.2, 2.8)
     heights = np.linspace(-0.3, 0.6 * high, 6)
     trunk = tube(foot + heights[:, None] * _up(1), np.linspace(0.2, 0.08, 6), 8)
-    count = int(rng.integers(500, 1500))
+    count = int(rng.integers(1000, 3000))
     # More leaves outside than inside: the cube root fills a ball evenly, a higher one its rim.
     places = unit(rng.standard_normal((count, 3))) * rng.random((count, 1)) ** (1 / 4)
     middle = foot + _up(0.65 * high)
     places = middle + places * [wide, wide, 0.38 * high]
-    size = rng.uniform(0.06, 0.15)
+    size = rng.uniform(0.08, 0.18)
     leaves = places[:, None] + size * rng.standard_normal((count, 3, 3))
     crown = TriangleMesh(leaves, np.arange(3 * count).reshape(-1, 3))
     return [(trunk, TREE), (crown, TREE)]
@@ -151,7 +155,7 @@ def _power_line(rng: Generator, ground: _Ground) -> list[Part]:
         sag = rng.uniform(0.3, 1.0)
         for a, b in pairwise(tops):
             path = (1 - t) * a + t * b + [side, 0, 0] - 4 * sag * t * (1 - t) * _up(1)
-            parts.append((tube(path, np.full(len(t), rng.uniform(0.015, 0.04)), 6), WIRE))
+            parts.append((tube(path, np.full(len(t), rng.uniform(0.03, 0.08)), 6), WIRE))
     return parts
 
 
@@ -181,7 +185,7 @@ def _table(
 ) -> list[TriangleMesh]:
     """A thin top on four legs, turned at random."""
     turn = rng.uniform(0, np.pi / 2)
-    thick, leg = rng.uniform(0.015, 0.04), rng.uniform(0.03, 0.06)
+    thick, leg = rng.uniform(0.03, 0.08), rng.uniform(0.03, 0.06)
     meshes = [box(foot + _up(high), (wide, deep, thick), turn)]
     for a, b in ((-1, -1), (-1, 1), (1, -1), (1, 1)):
         offset = np.array([a * (wide / 2 - leg), b * (deep / 2 - leg), high / 2])
