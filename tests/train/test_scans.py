@@ -228,6 +228,15 @@ def test_batches_can_be_divided_and_moved(pool: ScanPool) -> None:
     assert batch.to("cpu").weight.device.type == "cpu"
 
 
+def test_pairs_of_patches_hold_the_same_points(pool: ScanPool) -> None:
+    batch = drawn(pool, ScanMix(), 16, radius=1.0, centred=True, pairs=True)
+    assert batch.pairs is not None
+    assert (batch.pairs.rows >= 0).float().mean() > 0.4
+    assert batch.pairs.sq_disagreement(batch.noisy, batch.pairs.noisy).max() < 1e-8
+    assert batch[:4].pairs is not None
+    assert {"weight", "pairs.rows"} < set(batch.tensors())
+
+
 def test_what_cannot_be_drawn_is_refused(pool: ScanPool) -> None:
     with pytest.raises(PdflowError, match="no error of scanners 'pink'"):
         ScanMix(noises={"pink": 1.0})

@@ -16,6 +16,8 @@ from torch import Tensor
 from pdflow.errors import PdflowError
 from pdflow.scenes.packed import CHANNELS, PackedScans
 from pdflow.train.data import SURROUNDINGS, Batch, _product, _uniform, random_rotations
+from pdflow.train.pairs import cut_pairs
+from pdflow.train.patches import cut_patches
 from pdflow.train.scan_errors import (
     ERRORS,
     MOST_SCANS,
@@ -87,7 +89,7 @@ class ScanBatch(Batch):
 
     @staticmethod
     def _with(batch: Batch, weight: Tensor) -> ScanBatch:
-        return ScanBatch(batch.noisy, batch.clean, batch.sigma, weight=weight)
+        return ScanBatch(batch.noisy, batch.clean, batch.sigma, batch.pairs, weight=weight)
 
 
 class ScanPool:
@@ -148,6 +150,7 @@ class ScanPool:
         generator: torch.Generator | None = None,
         *,
         mix: ScanMix | None = None,
+        pairs: bool = False,
     ) -> ScanBatch:
         """A batch of patches with errors, randomly turned, and the clean ones.
 
@@ -157,6 +160,7 @@ class ScanPool:
         radius   None keeps the unit-sphere scale; a number scales every patch to that radius
         centred  whether the seed becomes the origin
         mix      the errors
+        pairs    whether to cut a second patch from the same surroundings, around another seed
 
         The batch's sigma is the root of the mean square of the effective sigma of its points,
         as `pdflow.scenes.errors` defines it. Loose points (leaves, wires), outliers and mixed
@@ -179,22 +183,16 @@ class ScanPool:
         outlying = outlying | mixed
         clean = torch.where((outlying | around.loose)[..., None], noisy, around.points)
 
-        seed = noisy[:, :1]
-        nearest, rows = (noisy - seed).square().sum(-1).topk(self.patch_points, largest=False)
-        noisy, clean = (
-            part.gather(1, rows[..., None].expand(-1, -1, 3)) for part in (noisy, clean)
+        first = cut_patches(noisy, noisy[:, :1], self.patch_points, radius, centred)
+        kept = (~outlying.gather(1, first.rows)).float()
+        sq_sigma = sigma.gather(1, first.rows).square() * kept
+        return ScanBatch(
+            first.apply(noisy),
+            first.apply(clean),
+            (sq_sigma.sum(1) / kept.sum(1).clamp_min(1)).sqrt() * first.scale[:, 0, 0],
+            cut_pairs(noisy, noisy, first, radius, centred) if pairs else None,
+            weight=kept + mix.outlier_weight * (1 - kept),
         )
-        outlying, sigma = outlying.gather(1, rows), sigma.gather(1, rows)
-        kept = (~outlying).float()
-        sigma = ((sigma.square() * kept).sum(1) / kept.sum(1).clamp_min(1)).sqrt()
-        if centred:
-            noisy, clean = noisy - seed, clean - seed
-        if radius is not None:
-            scale = radius / nearest[:, -1].sqrt()
-            noisy, clean = noisy * scale[:, None, None], clean * scale[:, None, None]
-            sigma = sigma * scale
-        weight = kept + mix.outlier_weight * (1 - kept)
-        return ScanBatch(noisy, clean, sigma, weight=weight)
 
     def _draw(
         self, batch: int, scales: tuple[float, float], generator: torch.Generator | None
