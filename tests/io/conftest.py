@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pdflow import PointCloud, read
+from pdflow import PointCloud, open_reader, read
 from pdflow.errors import PdflowError
 
 
@@ -44,6 +45,17 @@ def assert_read_or_refused(path: Path) -> None:
     assert "\n" not in message
 
 
+def read_in_chunks(path: Path, size: int) -> tuple[int, int]:
+    """Read a file in chunks: the number of points, and the peak of memory in bytes."""
+    tracemalloc.start()
+    try:
+        with open_reader(path) as reader:
+            count = sum(len(chunk) for chunk in reader.chunks(size))
+        return count, tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
 @pytest.fixture
 def same_attributes() -> Callable[[PointCloud, PointCloud], None]:
     """Asserts that two clouds agree in points and attributes, exactly."""
@@ -60,6 +72,12 @@ def refused() -> Callable[..., None]:
 def read_or_refused() -> Callable[[Path], None]:
     """Asserts that a file reads well or is refused in one sentence."""
     return assert_read_or_refused
+
+
+@pytest.fixture
+def memory_in_chunks() -> Callable[[Path, int], tuple[int, int]]:
+    """Reads a file in chunks and measures its peak of memory."""
+    return read_in_chunks
 
 
 @pytest.fixture

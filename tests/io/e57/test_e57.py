@@ -1,8 +1,9 @@
-"""E57: scans with poses, judged by pye57; every field and every word of the header comes back."""
+"""E57: scans with poses, checked with pye57; every field and header entry comes back."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,6 @@ import numpy as np
 import pye57
 import pytest
 from pye57 import libe57
-from pyquaternion import Quaternion
 
 from pdflow import PointCloud
 from pdflow.errors import LossWarning, MissingExtraError, PdflowError
@@ -18,131 +18,15 @@ from pdflow.io import drop_nonfinite, read, write
 
 WKT = 'PROJCS["UTM zone 32N",GEOGCS["ETRS89"],UNIT["metre",1],AUTHORITY["EPSG","25832"]]'
 Fields = dict[str, tuple[Any, np.ndarray]]
+MakeFile = Callable[..., None]
 
 
-def single(file: Any) -> Any:
-    return libe57.FloatNode(file, 0.0, libe57.E57_SINGLE)
-
-
-def double(file: Any) -> Any:
-    return libe57.FloatNode(file)
-
-
-def integer(low: int, high: int) -> Any:
-    return lambda file: libe57.IntegerNode(file, low, low, high)
-
-
-def make_file(path: Path, scans: list[tuple[dict[str, Any], Fields]], crs: str = "") -> None:
-    """A file by the library alone: per scan its header (nested dicts) and its point fields."""
-    file = libe57.ImageFile(str(path), "w")
-    file.extensionsAdd("", libe57.E57_V1_0_URI)
-    file.extensionsAdd("nor", "http://www.libe57.org/E57_NOR_surface_normals.txt")
-    file.extensionsAdd("ext", "http://example.com/ext")
-    root = file.root()
-    fill(file, root, {"guid": "{file}", "coordinateMetadata": crs, "ext:owner": "someone"})
-    fill(file, root, {"creationDateTime": {"dateTimeValue": 1.25, "isAtomicClockReferenced": 1}})
-    data3d = libe57.VectorNode(file, True)
-    root.set("data3D", data3d)
-    images = libe57.VectorNode(file, True)
-    root.set("images2D", images)
-    picture = libe57.StructureNode(file)
-    images.append(picture)
-    fill(file, picture, {"guid": "{picture}", "name": "north"})
-    blob = libe57.BlobNode(file, 4)
-    picture.set("jpegImage", blob)
-    blob.write(np.frombuffer(b"\1\2\3\4", np.uint8).copy(), 0, 4)
-    for header, fields in scans:
-        scan = libe57.StructureNode(file)
-        data3d.append(scan)
-        fill(file, scan, header)
-        prototype, buffers = libe57.StructureNode(file), libe57.VectorSourceDestBuffer()
-        count = len(next(iter(fields.values()))[1])
-        for name, (node, values) in fields.items():
-            prototype.set(name, node(file))
-            buffers.append(libe57.SourceDestBuffer(file, name, values, count, True, True))
-        codecs = libe57.VectorNode(file, True)
-        points = libe57.CompressedVectorNode(file, prototype, codecs)
-        scan.set("points", points)
-        writer = points.writer(buffers)
-        writer.write(count)
-        writer.close()
-    file.close()
-
-
-def fill(file: Any, node: Any, values: dict[str, Any]) -> None:
-    kinds = {str: libe57.StringNode, int: libe57.IntegerNode, float: libe57.FloatNode}
-    for name, value in values.items():
-        if isinstance(value, dict):
-            below = libe57.StructureNode(file)
-            node.set(name, below)
-            fill(file, below, value)
-        else:
-            node.set(name, kinds[type(value)](file, value))
-
-
-def pose(rotation: Quaternion, translation: Any) -> dict[str, Any]:
-    return {
-        "rotation": dict(zip("wxyz", map(float, rotation.elements), strict=True)),
-        "translation": dict(zip("xyz", map(float, translation), strict=True)),
-    }
-
-
-def positions(local: np.ndarray) -> Fields:
-    names = ("cartesianX", "cartesianY", "cartesianZ")
-    return {name: (double, local[:, i].copy()) for i, name in enumerate(names)}
-
-
-TURNS = [Quaternion(axis=[1, 2, 3], degrees=40), Quaternion(axis=[0, -1, 1], degrees=200)]
-SHIFTS = [np.array([4e5, 5.5e6, 120.0]), np.array([4e5 - 3.0, 5.5e6 + 0.5, 2.0])]
-
-
-@pytest.fixture
-def two_scans(tmp_path: Path) -> tuple[Path, list[np.ndarray]]:
-    """A file of two scans with poses, headers and different fields; and their local points."""
-    rng = np.random.default_rng(0)
-    local = [rng.normal(size=(50, 3)) * 10, rng.normal(size=(30, 3))]
-    headers = [
-        {
-            "guid": f"{{scan {i}}}",
-            "name": f"station {i}",
-            "description": "über dem Tor",
-            "sensorVendor": "maker",
-            "temperature": 21.5,
-            "pose": pose(TURNS[i], SHIFTS[i]),
-            "acquisitionStart": {"dateTimeValue": 1e9 + i, "isAtomicClockReferenced": 0},
-            "intensityLimits": {"intensityMinimum": 0, "intensityMaximum": 4095},
-            "ext:flag": i,
-        }
-        for i in range(2)
-    ]
-    normals = np.eye(3)[rng.integers(0, 3, 50)].astype(np.float32)
-    first: Fields = {
-        **positions(local[0]),
-        "intensity": (integer(0, 4095), rng.integers(0, 4096, 50).astype(np.uint16)),
-        "rowIndex": (integer(0, 100_000), np.arange(50, dtype=np.longlong)),
-        "timeStamp": (double, rng.normal(size=50)),
-        "ext:quality": (single, rng.normal(size=50).astype(np.float32)),
-        **{
-            f"color{c}": (integer(0, 255), rng.integers(0, 256, 50).astype(np.uint8))
-            for c in ("Red", "Green", "Blue")
-        },
-        **{f"nor:normal{a}": (single, normals[:, i].copy()) for i, a in enumerate("XYZ")},
-    }
-    second: Fields = {
-        **positions(local[1]),
-        "intensity": (integer(0, 4095), rng.integers(0, 4096, 30).astype(np.uint16)),
-    }
-    path = tmp_path / "two.e57"
-    make_file(path, [(headers[0], first), (headers[1], second)], WKT)
-    return path, local
-
-
-def test_scans_are_in_the_common_frame(two_scans: tuple[Path, list[np.ndarray]]) -> None:
-    path, local = two_scans
+def test_scans_are_in_the_common_frame(two_scans: Any) -> None:
+    path, local = two_scans.path, two_scans.local
     cloud = read(path)
     expected = [
         p @ turn.rotation_matrix.T + shift
-        for p, turn, shift in zip(local, TURNS, SHIFTS, strict=True)
+        for p, turn, shift in zip(local, two_scans.turns, two_scans.shifts, strict=True)
     ]
     np.testing.assert_allclose(cloud.points, np.concatenate(expected), rtol=0, atol=2e-9)
     assert cloud.attributes["scan"].tolist() == [0] * 50 + [1] * 30
@@ -151,8 +35,8 @@ def test_scans_are_in_the_common_frame(two_scans: tuple[Path, list[np.ndarray]])
     np.testing.assert_allclose(cloud.points[:50, 1], theirs["cartesianY"], rtol=0, atol=2e-9)
 
 
-def test_fields_and_header(two_scans: tuple[Path, list[np.ndarray]]) -> None:
-    cloud = read(two_scans[0])
+def test_fields_and_header(two_scans: Any) -> None:
+    cloud = read(two_scans.path)
     types = {name: (v.dtype.name, v.shape[1:]) for name, v in cloud.attributes.items()}
     assert types == {
         "intensity": ("uint16", ()),
@@ -170,7 +54,7 @@ def test_fields_and_header(two_scans: tuple[Path, list[np.ndarray]]) -> None:
     assert e57["images2D"][0]["jpegImage"] == b"\1\2\3\4"
     first, second = e57["scans"]
     assert (first["name"], second["guid"]) == ("station 0", "{scan 1}")
-    assert first["pose"] == pose(TURNS[0], SHIFTS[0])
+    assert first["pose"] == two_scans.poses[0]
     assert first["acquisitionStart"]["dateTimeValue"] == 1e9
     assert first["intensityLimits"]["intensityMaximum"] == 4095
     assert "timeStamp" in second["pdflow:absent"]
@@ -178,17 +62,15 @@ def test_fields_and_header(two_scans: tuple[Path, list[np.ndarray]]) -> None:
     assert not cloud.attributes["colors"][50:].any()
 
 
-def test_normals_turn_with_their_scan(two_scans: tuple[Path, list[np.ndarray]]) -> None:
-    normals = read(two_scans[0]).attributes["normals"][:50]
-    back = normals @ TURNS[0].rotation_matrix
+def test_normals_turn_with_their_scan(two_scans: Any) -> None:
+    normals = read(two_scans.path).attributes["normals"][:50]
+    back = normals @ two_scans.turns[0].rotation_matrix
     np.testing.assert_allclose(np.abs(back).max(1), 1, atol=1e-6)
 
 
 @pytest.mark.parametrize("between", ["e57", "npz", "laz"])
-def test_several_scans_survive(
-    two_scans: tuple[Path, list[np.ndarray]], tmp_path: Path, between: str
-) -> None:
-    cloud = read(two_scans[0])
+def test_several_scans_survive(two_scans: Any, tmp_path: Path, between: str) -> None:
+    cloud = read(two_scans.path)
     step, target = tmp_path / f"step.{between}", tmp_path / "end.e57"
     write(step, cloud)
     write(target, read(step))
@@ -206,15 +88,13 @@ def test_several_scans_survive(
         header = judge.get_header(1)
         assert header.node["name"].value() == "station 1"
         assert header.point_fields == ["cartesianX", "cartesianY", "cartesianZ", "intensity"]
-        np.testing.assert_allclose(header.translation, SHIFTS[1])
+        np.testing.assert_allclose(header.translation, two_scans.shifts[1])
         raw = judge.read_scan_raw(1)
-    np.testing.assert_allclose(raw["cartesianZ"], two_scans[1][1][:, 2], atol=2e-4)
+    np.testing.assert_allclose(raw["cartesianZ"], two_scans.local[1][:, 2], atol=2e-4)
 
 
-def test_points_of_one_scan_can_go(
-    two_scans: tuple[Path, list[np.ndarray]], tmp_path: Path
-) -> None:
-    cloud = read(two_scans[0])
+def test_points_of_one_scan_can_go(two_scans: Any, tmp_path: Path) -> None:
+    cloud = read(two_scans.path)
     write(tmp_path / "a.e57", cloud[50:])
     again = read(tmp_path / "a.e57")
     assert again.attributes["scan"].tolist() == [1] * 30
@@ -223,9 +103,9 @@ def test_points_of_one_scan_can_go(
 
 
 def test_points_of_mixed_scans_are_sorted_but_not_in_silence(
-    two_scans: tuple[Path, list[np.ndarray]], tmp_path: Path
+    two_scans: Any, tmp_path: Path
 ) -> None:
-    cloud = read(two_scans[0])
+    cloud = read(two_scans.path)
     with pytest.warns(LossWarning, match="E57 cannot hold points in this order"):
         write(tmp_path / "turned.e57", cloud[::-1])
     back = read(tmp_path / "turned.e57")
@@ -234,10 +114,8 @@ def test_points_of_mixed_scans_are_sorted_but_not_in_silence(
     np.testing.assert_array_equal(back.attributes["scan"], np.sort(cloud.attributes["scan"]))
 
 
-def test_scans_that_nothing_tells_apart(
-    two_scans: tuple[Path, list[np.ndarray]], tmp_path: Path
-) -> None:
-    cloud = read(two_scans[0])
+def test_scans_that_nothing_tells_apart(two_scans: Any, tmp_path: Path) -> None:
+    cloud = read(two_scans.path)
     del cloud.attributes["scan"]
     with pytest.warns(LossWarning, match=r"e57\.scans"):
         write(tmp_path / "a.e57", cloud)
@@ -289,27 +167,29 @@ def test_what_is_left_out_is_named_once(tmp_path: Path) -> None:
     assert set(read(tmp_path / "a.e57").attributes) == {"kept"}
 
 
-def test_spherical_scan_becomes_cartesian(tmp_path: Path) -> None:
+def test_spherical_scan_becomes_cartesian(
+    tmp_path: Path, two_scans: Any, make_file: MakeFile
+) -> None:
     rng = np.random.default_rng(0)
     distance, azimuth = rng.uniform(1, 9, 40), rng.uniform(-3, 3, 40)
     elevation = rng.uniform(-1.5, 1.5, 40)
     state = np.zeros(40, np.uint8)
     state[:3] = [2, 2, 1]
-    fields: Fields = {
-        "sphericalRange": (double, distance),
-        "sphericalAzimuth": (double, azimuth),
-        "sphericalElevation": (double, elevation),
-        "sphericalInvalidState": (integer(0, 2), state),
+    fields = {
+        "sphericalRange": ("double", distance),
+        "sphericalAzimuth": ("double", azimuth),
+        "sphericalElevation": ("double", elevation),
+        "sphericalInvalidState": ((0, 2), state),
     }
-    make_file(tmp_path / "a.e57", [({"guid": "s", "pose": pose(TURNS[1], SHIFTS[1])}, fields)])
+    make_file(tmp_path / "a.e57", [({"guid": "s", "pose": two_scans.poses[1]}, fields)])
     cloud = read(tmp_path / "a.e57")
     local = pye57.utils.convert_spherical_to_cartesian(np.stack([distance, azimuth, elevation], 1))
-    expected = local @ TURNS[1].rotation_matrix.T + SHIFTS[1]
+    expected = local @ two_scans.turns[1].rotation_matrix.T + two_scans.shifts[1]
     np.testing.assert_allclose(cloud.points[3:], expected[3:], atol=2e-9)
     assert np.isnan(cloud.points[:3]).all()
     assert cloud.attributes["cartesianInvalidState"].tolist() == state.tolist()
     toward = cloud.attributes["direction"]
-    np.testing.assert_allclose(toward[2], expected[2] - SHIFTS[1], atol=2e-9)
+    np.testing.assert_allclose(toward[2], expected[2] - two_scans.shifts[1], atol=2e-9)
 
     write(tmp_path / "b.e57", cloud)
     again = read(tmp_path / "b.e57")
@@ -321,7 +201,7 @@ def test_spherical_scan_becomes_cartesian(tmp_path: Path) -> None:
     assert set(read(tmp_path / "c.e57").attributes) == {"cartesianInvalidState"}
 
 
-def test_scaled_integers(tmp_path: Path) -> None:
+def test_scaled_integers(tmp_path: Path, make_file: MakeFile) -> None:
     values = np.arange(-5, 5) * 0.001 + 2.0
 
     def scaled(file: Any) -> Any:
@@ -347,16 +227,18 @@ def test_malformed_metadata_is_one_sentence(tmp_path: Path, e57: Any) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_pose_that_is_none(tmp_path: Path) -> None:
-    header = {"guid": "s", "pose": pose(TURNS[0], SHIFTS[0])}
+def test_a_pose_that_is_none(
+    tmp_path: Path, two_scans: Any, make_file: MakeFile, unit_points: Fields
+) -> None:
+    header = {"guid": "s", "pose": two_scans.poses[0]}
     header["pose"]["rotation"] = dict.fromkeys("wxyz", 0.0)
-    make_file(tmp_path / "a.e57", [(header, positions(np.eye(3)))])
+    make_file(tmp_path / "a.e57", [(header, unit_points)])
     with pytest.raises(PdflowError, match=r"a\.e57: the pose of scan 0"):
         read(tmp_path / "a.e57")
 
 
-def test_damaged_files(two_scans: tuple[Path, list[np.ndarray]], tmp_path: Path) -> None:
-    data = two_scans[0].read_bytes()
+def test_damaged_files(two_scans: Any, tmp_path: Path) -> None:
+    data = two_scans.path.read_bytes()
     path = tmp_path / "a.e57"
     for end in (1, 47, 48, 500, len(data) // 2, len(data) - 1):
         path.write_bytes(data[:end])
@@ -372,14 +254,16 @@ def test_damaged_files(two_scans: tuple[Path, list[np.ndarray]], tmp_path: Path)
             read(path)
 
 
-def test_no_scans(tmp_path: Path) -> None:
+def test_no_scans(tmp_path: Path, make_file: MakeFile) -> None:
     make_file(tmp_path / "a.e57", [])
     with pytest.raises(PdflowError, match="no scans"):
         read(tmp_path / "a.e57")
 
 
-def test_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make_file(tmp_path / "a.e57", [({"guid": "s"}, positions(np.eye(3)))])
+def test_missing_extra_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make_file: MakeFile, unit_points: Fields
+) -> None:
+    make_file(tmp_path / "a.e57", [({"guid": "s"}, unit_points)])
     cloud = read(tmp_path / "a.e57")
     monkeypatch.setitem(sys.modules, "pye57", None)
     with pytest.raises(MissingExtraError, match=r"Reading E57 .*pdflow\[e57\]"):

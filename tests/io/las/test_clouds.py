@@ -14,6 +14,9 @@ from pdflow import PointCloud
 from pdflow.errors import LossWarning
 from pdflow.io import read, write
 
+LaspyCloud = Callable[..., laspy.LasData]
+Same = Callable[..., None]
+
 DTYPES = ["?", "u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8", ">i4", ">f8"]
 DTYPES += ["c8", "c16", "M8[ns]", "m8[s]"]
 
@@ -55,7 +58,7 @@ def test_any_type_and_width_comes_back(tmp_path: Path, dtype: str, width: int) -
     ],
 )
 def test_smallest_point_format_that_holds_the_attributes(
-    tmp_path: Path, attributes: dict[str, str], point_format: int, assert_same: Callable[..., None]
+    tmp_path: Path, attributes: dict[str, str], point_format: int, assert_same: Same
 ) -> None:
     rng = np.random.default_rng(1)
     made = {
@@ -69,7 +72,7 @@ def test_smallest_point_format_that_holds_the_attributes(
 
 
 def test_bytes_of_colour_are_stored_as_other_software_expects(
-    tmp_path: Path, assert_same: Callable[..., None]
+    tmp_path: Path, assert_same: Same
 ) -> None:
     colors = np.array([[0, 1, 255], [7, 8, 9]], np.uint8)
     cloud = PointCloud(np.eye(3)[:2], {"colors": colors})
@@ -78,9 +81,7 @@ def test_bytes_of_colour_are_stored_as_other_software_expects(
     assert_same(cloud, read(tmp_path / "a.las"), las=False)
 
 
-def test_names_that_other_software_looks_for(
-    tmp_path: Path, assert_same: Callable[..., None]
-) -> None:
+def test_names_that_other_software_looks_for(tmp_path: Path, assert_same: Same) -> None:
     normals = np.random.default_rng(0).normal(size=(9, 3)).astype(np.float32)
     cloud = PointCloud(np.arange(27).reshape(9, 3), {"normals": normals})
     write(tmp_path / "a.laz", cloud)
@@ -88,7 +89,7 @@ def test_names_that_other_software_looks_for(
     assert_same(cloud, read(tmp_path / "a.laz"), las=False)
 
 
-def test_awkward_names_come_back(tmp_path: Path, assert_same: Callable[..., None]) -> None:
+def test_awkward_names_come_back(tmp_path: Path, assert_same: Same) -> None:
     names = ["a" * 40, "a" * 41, "ä" * 20, "", "X", "red", "colors", "normals", "NormalX", "a b"]
     attributes: dict[str, Any] = {n: np.full(3, i, np.int16) for i, n in enumerate(names)}
     attributes["normals"] = np.eye(3)
@@ -104,9 +105,7 @@ def test_awkward_names_come_back(tmp_path: Path, assert_same: Callable[..., None
     assert (tmp_path / "a.laz").read_bytes() == (tmp_path / "b.laz").read_bytes()
 
 
-def test_attributes_added_to_a_las_cloud(
-    tmp_path: Path, laspy_cloud: Callable[..., laspy.LasData]
-) -> None:
+def test_attributes_added_to_a_las_cloud(tmp_path: Path, laspy_cloud: LaspyCloud) -> None:
     laspy_cloud(1, "1.2", extra=[laspy.ExtraBytesParams("a", "u2")]).write(tmp_path / "a.las")
     cloud = read(tmp_path / "a.las")
     cloud.attributes["colors"] = np.full((300, 3), 200, np.uint8)

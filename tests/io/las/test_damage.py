@@ -17,6 +17,8 @@ from pdflow import PointCloud
 from pdflow.errors import MissingExtraError, PdflowError
 from pdflow.io import open_reader, read, write
 
+LaspyCloud = Callable[..., laspy.LasData]
+
 WKT = 'PROJCS["UTM zone 32N",GEOGCS["ETRS89"],UNIT["metre",1],AUTHORITY["EPSG","25832"]]'
 
 
@@ -31,9 +33,7 @@ def complaint(path: Path, data: bytes) -> str:
 
 
 @pytest.mark.parametrize("suffix", ["las", "laz"])
-def test_truncated_anywhere(
-    tmp_path: Path, suffix: str, laspy_cloud: Callable[..., laspy.LasData]
-) -> None:
+def test_truncated_anywhere(tmp_path: Path, suffix: str, laspy_cloud: LaspyCloud) -> None:
     path = tmp_path / f"a.{suffix}"
     made = laspy_cloud(3, extra=[laspy.ExtraBytesParams("a", "u2")])
     made.evlrs = laspy.vlrs.vlrlist.VLRList([laspy.VLR("big", 3, "evlr", b"\1" * 100)])
@@ -47,7 +47,7 @@ def test_truncated_anywhere(
 
 @pytest.mark.parametrize("point_format", range(6, 11))
 def test_layers_beyond_their_chunk_are_refused_at_once(
-    tmp_path: Path, point_format: int, laspy_cloud: Callable[..., laspy.LasData]
+    tmp_path: Path, point_format: int, laspy_cloud: LaspyCloud
 ) -> None:
     path = tmp_path / "a.laz"
     made = laspy_cloud(point_format, extra=[laspy.ExtraBytesParams("a", "u2")])
@@ -69,7 +69,7 @@ def test_layers_beyond_their_chunk_are_refused_at_once(
 
 @pytest.mark.parametrize("suffix", ["las", "laz"])
 def test_counts_beyond_the_file_are_refused_at_once(
-    tmp_path: Path, suffix: str, laspy_cloud: Callable[..., laspy.LasData]
+    tmp_path: Path, suffix: str, laspy_cloud: LaspyCloud
 ) -> None:
     path = tmp_path / f"a.{suffix}"
     laspy_cloud(6).write(path)
@@ -81,7 +81,7 @@ def test_counts_beyond_the_file_are_refused_at_once(
 
 
 def test_a_table_of_chunks_beyond_the_file_is_refused(
-    tmp_path: Path, laspy_cloud: Callable[..., laspy.LasData]
+    tmp_path: Path, laspy_cloud: LaspyCloud
 ) -> None:
     path = tmp_path / "a.laz"
     laspy_cloud(3, "1.2").write(path)
@@ -96,7 +96,7 @@ def test_a_table_of_chunks_beyond_the_file_is_refused(
 
 @pytest.mark.parametrize("point_format", [3, 7])
 def test_erased_blocks_do_not_crash_the_decoder(
-    tmp_path: Path, point_format: int, laspy_cloud: Callable[..., laspy.LasData]
+    tmp_path: Path, point_format: int, laspy_cloud: LaspyCloud
 ) -> None:
     path = tmp_path / "a.laz"
     laspy_cloud(point_format, count=2000).write(path)
@@ -131,7 +131,7 @@ def test_any_damage_to_the_header_is_one_sentence(
     tmp_path: Path,
     places: list[tuple[int, int]],
     suffix: str,
-    laspy_cloud: Callable[..., laspy.LasData],
+    laspy_cloud: LaspyCloud,
 ) -> None:
     source = tmp_path / f"source.{suffix}"
     if not source.exists():
@@ -155,7 +155,7 @@ def test_not_a_las_file(tmp_path: Path) -> None:
 
 
 def test_missing_extra_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, laspy_cloud: Callable[..., laspy.LasData]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, laspy_cloud: LaspyCloud
 ) -> None:
     laspy_cloud(0, "1.2").write(tmp_path / "a.laz")
     laspy_cloud(0, "1.2").write(tmp_path / "a.las")

@@ -15,6 +15,10 @@ from pdflow.errors import LossWarning, PdflowError
 from pdflow.io import Header, open_reader, open_writer, read, write
 from pdflow.io.las.header import LasHeader, Vlr, read_header
 
+LaspyCloud = Callable[..., laspy.LasData]
+Same = Callable[..., None]
+RawPoints = Callable[[Path], bytes]
+
 EXTRA_TYPES = ["u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f4", "f8"]
 
 
@@ -27,9 +31,9 @@ def test_every_point_format(
     tmp_path: Path,
     point_format: int,
     suffix: str,
-    laspy_cloud: Callable[..., laspy.LasData],
-    assert_same: Callable[..., None],
-    raw_points: Callable[[Path], bytes],
+    laspy_cloud: LaspyCloud,
+    assert_same: Same,
+    raw_points: RawPoints,
 ) -> None:
     source, target = tmp_path / f"a.{suffix}", tmp_path / f"b.{suffix}"
     made = laspy_cloud(point_format, extra=[laspy.ExtraBytesParams("height", "f4")])
@@ -60,9 +64,7 @@ def test_every_point_format(
         np.testing.assert_array_equal(getattr(a, field), getattr(b, field), err_msg=field)
 
 
-def test_waveforms_that_the_compressor_would_spoil(
-    tmp_path: Path, laspy_cloud: Callable[..., laspy.LasData]
-) -> None:
+def test_waveforms_that_the_compressor_would_spoil(tmp_path: Path, laspy_cloud: LaspyCloud) -> None:
     made = laspy_cloud(9)
     made.write(tmp_path / "a.laz")
     with pytest.raises(PdflowError, match=r"several scanner channels.*\.las"):
@@ -77,7 +79,7 @@ def test_waveforms_that_the_compressor_would_spoil(
     ("version", "point_format"), [("1.1", 1), ("1.2", 3), ("1.3", 5), ("1.4", 3), ("1.5", 6)]
 )
 def test_plain_file_is_byte_for_byte_the_same(
-    tmp_path: Path, version: str, point_format: int, laspy_cloud: Callable[..., laspy.LasData]
+    tmp_path: Path, version: str, point_format: int, laspy_cloud: LaspyCloud
 ) -> None:
     source, target = tmp_path / "a.las", tmp_path / "b.las"
     laspy_cloud(point_format, version).write(source)
@@ -90,9 +92,7 @@ def test_plain_file_is_byte_for_byte_the_same(
     assert cloud.metadata["las"]["version"] == version
 
 
-def test_las_1_0_with_its_signatures(
-    tmp_path: Path, laspy_cloud: Callable[..., laspy.LasData]
-) -> None:
+def test_las_1_0_with_its_signatures(tmp_path: Path, laspy_cloud: LaspyCloud) -> None:
     source, target = tmp_path / "a.las", tmp_path / "b.las"
     made = laspy_cloud(1, "1.1")
     made.header.extra_vlr_bytes = b"\xdd\xcc"
@@ -110,9 +110,9 @@ def test_las_1_0_with_its_signatures(
 
 def test_extra_bytes_of_every_type_and_width(
     tmp_path: Path,
-    laspy_cloud: Callable[..., laspy.LasData],
-    assert_same: Callable[..., None],
-    raw_points: Callable[[Path], bytes],
+    laspy_cloud: LaspyCloud,
+    assert_same: Same,
+    raw_points: RawPoints,
 ) -> None:
     source, target = tmp_path / "a.laz", tmp_path / "b.laz"
     extra = [
@@ -132,7 +132,7 @@ def test_extra_bytes_of_every_type_and_width(
 
 
 def test_scaled_extra_bytes_keep_raw_values_and_their_descriptor(
-    tmp_path: Path, laspy_cloud: Callable[..., laspy.LasData]
+    tmp_path: Path, laspy_cloud: LaspyCloud
 ) -> None:
     source, target = tmp_path / "a.las", tmp_path / "b.las"
     extra = [
@@ -149,9 +149,7 @@ def test_scaled_extra_bytes_keep_raw_values_and_their_descriptor(
     np.testing.assert_array_equal(laspy.read(target)["beam"], made["beam"])
 
 
-def test_extra_bytes_that_nobody_describes(
-    tmp_path: Path, laspy_cloud: Callable[..., laspy.LasData]
-) -> None:
+def test_extra_bytes_that_nobody_describes(tmp_path: Path, laspy_cloud: LaspyCloud) -> None:
     source, target = tmp_path / "a.las", tmp_path / "b.las"
     laspy_cloud(0, "1.2", extra=[laspy.ExtraBytesParams("a", "u2")]).write(source)
     data = bytearray(source.read_bytes())
@@ -166,7 +164,7 @@ def test_extra_bytes_that_nobody_describes(
 
 
 def test_extra_bytes_with_the_name_of_another_dimension(
-    tmp_path: Path, laspy_cloud: Callable[..., laspy.LasData]
+    tmp_path: Path, laspy_cloud: LaspyCloud
 ) -> None:
     source, target = tmp_path / "a.las", tmp_path / "b.las"
     extra = [laspy.ExtraBytesParams(n, "u2") for n in ("intensite", "colors", "gps_time")]
@@ -180,7 +178,7 @@ def test_extra_bytes_with_the_name_of_another_dimension(
 
 
 def test_descriptors_larger_than_the_record_are_not_believed(
-    tmp_path: Path, laspy_cloud: Callable[..., laspy.LasData]
+    tmp_path: Path, laspy_cloud: LaspyCloud
 ) -> None:
     source = tmp_path / "a.las"
     laspy_cloud(0, "1.2", extra=[laspy.ExtraBytesParams("a", "u2")]).write(source)
@@ -206,8 +204,8 @@ def test_real_files_survive(
     tmp_path: Path,
     name: str,
     between: str,
-    assert_same: Callable[..., None],
-    raw_points: Callable[[Path], bytes],
+    assert_same: Same,
+    raw_points: RawPoints,
 ) -> None:
     source = shared / "data" / "real" / name
     cloud = read(source)

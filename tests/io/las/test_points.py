@@ -13,6 +13,10 @@ from pdflow import PointCloud
 from pdflow.errors import LossWarning, PdflowError
 from pdflow.io import Header, open_reader, open_writer, read, write
 
+LaspyCloud = Callable[..., laspy.LasData]
+Same = Callable[..., None]
+RawPoints = Callable[[Path], bytes]
+
 # Coordinates
 
 
@@ -32,9 +36,7 @@ def test_odd_extents(tmp_path: Path, points: np.ndarray) -> None:
     np.testing.assert_allclose(read(tmp_path / "a.las").points, points, atol=1e-9 * size)
 
 
-def test_the_scale_of_the_file_stays(
-    tmp_path: Path, laspy_cloud: Callable[..., laspy.LasData]
-) -> None:
+def test_the_scale_of_the_file_stays(tmp_path: Path, laspy_cloud: LaspyCloud) -> None:
     laspy_cloud(3).write(tmp_path / "a.laz")
     cloud = read(tmp_path / "a.laz")
     moved = cloud.with_points(cloud.points + np.array([0.0004, 0.004, 0.00004]))
@@ -43,7 +45,7 @@ def test_the_scale_of_the_file_stays(
 
 
 def test_the_offset_is_moved_rather_than_losing_digits(
-    tmp_path: Path, laspy_cloud: Callable[..., laspy.LasData]
+    tmp_path: Path, laspy_cloud: LaspyCloud
 ) -> None:
     laspy_cloud(3).write(tmp_path / "a.laz")
     cloud = read(tmp_path / "a.laz")
@@ -56,9 +58,7 @@ def test_the_offset_is_moved_rather_than_losing_digits(
     assert np.abs(again.points - far.points).max() <= 2e-7
 
 
-def test_the_scale_is_widened_rather_than_failing(
-    tmp_path: Path, laspy_cloud: Callable[..., laspy.LasData]
-) -> None:
+def test_the_scale_is_widened_rather_than_failing(tmp_path: Path, laspy_cloud: LaspyCloud) -> None:
     laspy_cloud(3).write(tmp_path / "a.laz")
     cloud = read(tmp_path / "a.laz")
     wide = cloud.points.copy()
@@ -100,7 +100,7 @@ def test_coordinates_near_the_end_of_float64(tmp_path: Path, kept: bool) -> None
 
 
 def test_values_too_large_for_their_bits_move_to_extra_bytes(
-    tmp_path: Path, laspy_cloud: Callable[..., laspy.LasData]
+    tmp_path: Path, laspy_cloud: LaspyCloud
 ) -> None:
     laspy_cloud(3, "1.2").write(tmp_path / "a.las")
     cloud = read(tmp_path / "a.las")
@@ -129,9 +129,9 @@ def test_chunks_of_any_size(
     tmp_path: Path,
     size: int,
     suffix: str,
-    laspy_cloud: Callable[..., laspy.LasData],
-    assert_same: Callable[..., None],
-    raw_points: Callable[[Path], bytes],
+    laspy_cloud: LaspyCloud,
+    assert_same: Same,
+    raw_points: RawPoints,
 ) -> None:
     source, target = tmp_path / f"a.{suffix}", tmp_path / f"b.{suffix}"
     made = laspy_cloud(8, extra=[laspy.ExtraBytesParams("a", "3f4")])
@@ -152,9 +152,7 @@ def test_chunks_of_any_size(
     assert raw_points(source) == raw_points(target)
 
 
-def test_a_reader_can_be_read_again(
-    tmp_path: Path, laspy_cloud: Callable[..., laspy.LasData]
-) -> None:
+def test_a_reader_can_be_read_again(tmp_path: Path, laspy_cloud: LaspyCloud) -> None:
     laspy_cloud(3).write(tmp_path / "a.laz")
     with open_reader(tmp_path / "a.laz") as reader:
         first = next(reader.chunks(10))
@@ -203,7 +201,7 @@ def test_a_failing_block_leaves_nothing_behind(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_file_without_points(tmp_path: Path, laspy_cloud: Callable[..., laspy.LasData]) -> None:
+def test_file_without_points(tmp_path: Path, laspy_cloud: LaspyCloud) -> None:
     for suffix in ("las", "laz"):
         path = tmp_path / f"a.{suffix}"
         laspy_cloud(3, count=0).write(path)
@@ -214,9 +212,7 @@ def test_file_without_points(tmp_path: Path, laspy_cloud: Callable[..., laspy.La
             read(path)
 
 
-def test_large_counts_go_to_version_1_4(
-    tmp_path: Path, laspy_cloud: Callable[..., laspy.LasData]
-) -> None:
+def test_large_counts_go_to_version_1_4(tmp_path: Path, laspy_cloud: LaspyCloud) -> None:
     laspy_cloud(1, "1.2").write(tmp_path / "a.las")
     cloud = read(tmp_path / "a.las")
     header = Header(2**33, Header.of(cloud).fields, cloud.metadata)

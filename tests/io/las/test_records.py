@@ -15,11 +15,14 @@ from pdflow.errors import PdflowError
 from pdflow.io import read, write
 from pdflow.io.las.header import read_header
 
+LaspyCloud = Callable[..., laspy.LasData]
+Same = Callable[..., None]
+
 WKT = 'PROJCS["UTM zone 32N",GEOGCS["ETRS89"],UNIT["metre",1],AUTHORITY["EPSG","25832"]]'
 
 
 def test_records_are_kept_byte_for_byte(
-    tmp_path: Path, laspy_cloud: Callable[..., laspy.LasData], assert_same: Callable[..., None]
+    tmp_path: Path, laspy_cloud: LaspyCloud, assert_same: Same
 ) -> None:
     source, target = tmp_path / "a.laz", tmp_path / "b.laz"
     made = laspy_cloud(7)
@@ -41,9 +44,7 @@ def test_records_are_kept_byte_for_byte(
     assert_same(cloud, read(target))
 
 
-def test_text_that_is_not_ascii_is_kept(
-    tmp_path: Path, laspy_cloud: Callable[..., laspy.LasData]
-) -> None:
+def test_text_that_is_not_ascii_is_kept(tmp_path: Path, laspy_cloud: LaspyCloud) -> None:
     source, target = tmp_path / "a.las", tmp_path / "b.las"
     laspy_cloud(0, "1.2").write(source)
     data = bytearray(source.read_bytes())
@@ -56,9 +57,7 @@ def test_text_that_is_not_ascii_is_kept(
     assert target.read_bytes() == bytes(data)
 
 
-def test_waveforms_inside_a_1_3_file(
-    tmp_path: Path, laspy_cloud: Callable[..., laspy.LasData]
-) -> None:
+def test_waveforms_inside_a_1_3_file(tmp_path: Path, laspy_cloud: LaspyCloud) -> None:
     source, target = tmp_path / "a.las", tmp_path / "b.las"
     made = laspy_cloud(4, "1.3")
     made.header.global_encoding.waveform_data_packets_internal = True
@@ -73,7 +72,7 @@ def test_waveforms_inside_a_1_3_file(
     assert target.read_bytes() == bytes(data)
 
 
-def test_wkt_of_a_file(tmp_path: Path, laspy_cloud: Callable[..., laspy.LasData]) -> None:
+def test_wkt_of_a_file(tmp_path: Path, laspy_cloud: LaspyCloud) -> None:
     source, target = tmp_path / "a.laz", tmp_path / "b.laz"
     made = laspy_cloud(6)
     made.vlrs.append(laspy.vlrs.known.WktCoordinateSystemVlr(WKT))
@@ -99,7 +98,7 @@ def test_codes_in_geotiff_keys(
     tmp_path: Path,
     keys: list[tuple[int, ...]],
     crs: str | None,
-    laspy_cloud: Callable[..., laspy.LasData],
+    laspy_cloud: LaspyCloud,
 ) -> None:
     made = laspy_cloud(1, "1.2")
     words = [1, 1, 0, len(keys), *(w for key in keys for w in key)]
@@ -136,9 +135,7 @@ def test_crs_code_and_changed_crs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [10, 100_000])
-def test_metadata_of_other_formats_comes_back(
-    tmp_path: Path, size: int, assert_same: Callable[..., None]
-) -> None:
+def test_metadata_of_other_formats_comes_back(tmp_path: Path, size: int, assert_same: Same) -> None:
     path = tmp_path / "a.laz"
     metadata = {
         "comments": ["one", "zwei ü"],

@@ -1,8 +1,9 @@
-"""Comparison of metadata, shared by the tests of PLY."""
+"""Files made by hand and comparison of metadata, shared by the tests of PLY."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,3 +27,14 @@ def assert_same_tree(left: Any, right: Any) -> None:
 def same_tree() -> Callable[[Any, Any], None]:
     """Asserts that two trees of metadata agree exactly."""
     return assert_same_tree
+
+
+@pytest.fixture
+def ply_file(tmp_path: Path) -> Callable[..., Path]:
+    """Writes a PLY file with a header, and with rows as text or bytes, and gives its path."""
+
+    def write(text: str, data: bytes = b"") -> Path:
+        (tmp_path / "a.ply").write_bytes(text.encode() + data)
+        return tmp_path / "a.ply"
+
+    return write

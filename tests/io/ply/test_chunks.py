@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -71,14 +70,12 @@ def test_header_lines_stay_short_enough_for_other_parsers(
     assert read(tmp_path / "a.ply").metadata["comments"] == cloud.metadata["comments"]
 
 
-def test_chunked_reading_holds_one_chunk(tmp_path: Path) -> None:
+def test_chunked_reading_holds_one_chunk(
+    tmp_path: Path, memory_in_chunks: Callable[[Path, int], tuple[int, int]]
+) -> None:
     count = 200_000
     write(tmp_path / "a.ply", PointCloud(np.random.default_rng(0).normal(size=(count, 3))))
-    tracemalloc.start()
-    with open_reader(tmp_path / "a.ply") as reader:
-        total = sum(len(chunk) for chunk in reader.chunks(1000))
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    total, peak = memory_in_chunks(tmp_path / "a.ply", 1000)
     assert total == count
     assert peak < count * 24 / 4
 

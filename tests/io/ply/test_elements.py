@@ -16,16 +16,13 @@ from pdflow.io.ply.ascii import decode_ascii, encode_ascii
 from pdflow.io.ply.binary import decode_binary, encode_binary
 from pdflow.io.ply.header import Element, PlyHeader, Property
 
+PlyFile = Callable[..., Path]
+
 FORMATS = ("ascii", "binary_little_endian", "binary_big_endian")
 ORDERS: dict[str, Any] = {"ascii": "=", "binary_little_endian": "<", "binary_big_endian": ">"}
 HEAD = "ply\nformat {} 1.0\n"
 XYZ = "property float x\nproperty float y\nproperty float z\n"
 Same = Callable[[PointCloud, PointCloud], None]
-
-
-def write_text(path: Path, text: str, data: bytes = b"") -> Path:
-    path.write_bytes(text.encode() + data)
-    return path
 
 
 def element_file(tmp_path: Path, format: str, face_first: bool = False) -> Path:
@@ -109,11 +106,13 @@ def test_other_elements_are_kept(
     same_tree(back.metadata, cloud.metadata)
 
 
-def test_elements_without_properties(tmp_path: Path, same_tree: Callable[[Any, Any], None]) -> None:
+def test_elements_without_properties(
+    tmp_path: Path, same_tree: Callable[[Any, Any], None], ply_file: PlyFile
+) -> None:
     for format in FORMATS:
         text = HEAD.format(format) + f"element odd 3\nelement vertex 1\n{XYZ}end_header\n"
         data = b"0 0 0\n" if format == "ascii" else bytes(12)
-        cloud = read(write_text(tmp_path / "a.ply", text, data))
+        cloud = read(ply_file(text, data))
         assert cloud.metadata["ply"]["elements"] == {"odd": {"count": 3, "properties": {}}}
         write(tmp_path / "b.ply", cloud)
         same_tree(read(tmp_path / "b.ply").metadata, cloud.metadata)
@@ -155,10 +154,12 @@ def test_faces_of_a_cloud_that_lost_points_are_named_not_written(
 
 
 @pytest.mark.parametrize("names", [("vertex1", "vertex2"), ("v1", "v2"), ("vertex_index", "n")])
-def test_elements_that_refer_to_lost_points(tmp_path: Path, names: tuple[str, str]) -> None:
+def test_elements_that_refer_to_lost_points(
+    tmp_path: Path, names: tuple[str, str], ply_file: PlyFile
+) -> None:
     edges = "".join(f"property int {name}\n" for name in names)
     text = HEAD.format("ascii") + f"element vertex 3\n{XYZ}element edge 1\n{edges}"
-    cloud = read(write_text(tmp_path / "a.ply", f"{text}end_header\n0 0 0\n1 1 1\n2 2 2\n0 2\n"))
+    cloud = read(ply_file(f"{text}end_header\n0 0 0\n1 1 1\n2 2 2\n0 2\n"))
     with pytest.warns(LossWarning, match="element 'edge'"):
         write(tmp_path / "less.ply", cloud[:2])
     assert "elements" not in read(tmp_path / "less.ply").metadata["ply"]
@@ -166,14 +167,14 @@ def test_elements_that_refer_to_lost_points(tmp_path: Path, names: tuple[str, st
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_lists_on_vertices(
-    tmp_path: Path, format: str, same_tree: Callable[[Any, Any], None]
+    tmp_path: Path, format: str, same_tree: Callable[[Any, Any], None], ply_file: PlyFile
 ) -> None:
     text = HEAD.format("ascii") + (
         f"element vertex 3\n{XYZ}property list uchar short equal\n"
         "property list ushort double ragged\nproperty uchar red\nend_header\n"
         "0 0 0 2 10 20 1 0.5 7\n1 1 1 2 30 40 0 8\n2 2 2 2 50 60 2 0.25 0.125 9\n"
     )
-    cloud = read(write_text(tmp_path / "a.ply", text))
+    cloud = read(ply_file(text))
     assert cloud.attributes["equal"].tolist() == [[10, 20], [30, 40], [50, 60]]
     assert cloud.attributes["equal"].dtype == np.int16
     assert cloud.attributes["red"].tolist() == [7, 8, 9]

@@ -13,16 +13,13 @@ from pdflow import PointCloud, read, write
 from pdflow.errors import LossWarning
 from pdflow.io.ply.header import TYPES
 
+PlyFile = Callable[..., Path]
+
 FORMATS = ("ascii", "binary_little_endian", "binary_big_endian")
 ORDERS: dict[str, Any] = {"ascii": "=", "binary_little_endian": "<", "binary_big_endian": ">"}
 HEAD = "ply\nformat {} 1.0\n"
 XYZ = "property float x\nproperty float y\nproperty float z\n"
 Same = Callable[[PointCloud, PointCloud], None]
-
-
-def write_text(path: Path, text: str, data: bytes = b"") -> Path:
-    path.write_bytes(text.encode() + data)
-    return path
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -57,7 +54,7 @@ def test_plain_cloud_needs_no_comments(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("spelling", list(TYPES))
-def test_every_type_name(tmp_path: Path, format: str, spelling: str) -> None:
+def test_every_type_name(format: str, spelling: str, ply_file: PlyFile) -> None:
     dtype = TYPES[spelling]
     text = HEAD.format(format) + f"element vertex 2\nproperty {spelling} v\n{XYZ}end_header\n"
     values = np.array([1, 100], dtype)
@@ -67,7 +64,7 @@ def test_every_type_name(tmp_path: Path, format: str, spelling: str) -> None:
         order = ORDERS[format]
         row = np.dtype([("v", dtype.newbyteorder(order)), ("p", f"{order}f4", (3,))])
         data = np.array([(1, (0, 0, 0)), (100, (1.5, 2, 3))], row).tobytes()
-    cloud = read(write_text(tmp_path / "a.ply", text, data))
+    cloud = read(ply_file(text, data))
     assert cloud.points.tolist() == [[0, 0, 0], [1.5, 2, 3]]
     assert cloud.attributes["v"].dtype == dtype
     np.testing.assert_array_equal(cloud.attributes["v"], values)
@@ -75,7 +72,7 @@ def test_every_type_name(tmp_path: Path, format: str, spelling: str) -> None:
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("format", FORMATS)
-def test_any_line_end_and_property_order(tmp_path: Path, end: str, format: str) -> None:
+def test_any_line_end_and_property_order(end: str, format: str, ply_file: PlyFile) -> None:
     text = HEAD.format(format) + (
         "comment  two blanks \nobj_info made by a scanner\nelement vertex 2\n"
         "property uchar blue\nproperty double z\nproperty uchar red\nproperty short x\n"
@@ -87,7 +84,7 @@ def test_any_line_end_and_property_order(tmp_path: Path, end: str, format: str) 
     else:
         o = ORDERS[format]
         data = np.array(rows, f"u1,{o}f8,u1,{o}i2,u1,{o}f4").tobytes()
-    cloud = read(write_text(tmp_path / "a.ply", text.replace("\n", end), data))
+    cloud = read(ply_file(text.replace("\n", end), data))
     assert cloud.points.tolist() == [[-7, 0.25, 0.5], [7, -1, 1e300]]
     assert cloud.attributes["colors"].tolist() == [[1, 2, 3], [4, 5, 6]]
     assert cloud.attributes["colors"].dtype == np.uint8
@@ -120,19 +117,19 @@ def test_coordinate_type_of_the_file_is_used_again(tmp_path: Path) -> None:
         assert read(tmp_path / "a.ply").points.tolist() == [[0.1, 2, 3]]
 
 
-def test_text_coordinates_keep_their_digits(tmp_path: Path) -> None:
+def test_text_coordinates_keep_their_digits(tmp_path: Path, ply_file: PlyFile) -> None:
     text = HEAD.format("ascii") + f"element vertex 1\n{XYZ}end_header\n500000.1234 5e6 0.1\n"
-    cloud = read(write_text(tmp_path / "a.ply", text))
+    cloud = read(ply_file(text))
     assert cloud.points.tolist() == [[500000.1234, 5e6, 0.1]]
     write(tmp_path / "b.ply", cloud)
     assert b"property float x" in (tmp_path / "b.ply").read_bytes()
     assert read(tmp_path / "b.ply").points.tolist() == cloud.points.tolist()
 
 
-def test_text_coordinates_keep_their_digits_beside_lists(tmp_path: Path) -> None:
+def test_text_coordinates_keep_their_digits_beside_lists(tmp_path: Path, ply_file: PlyFile) -> None:
     lists = "property list uchar int near\n"
     text = HEAD.format("ascii") + f"element vertex 2\n{XYZ}{lists}end_header\n"
-    path = write_text(tmp_path / "a.ply", text + "500000.1234 5e6 0.1 1 7\n1 2 3 2 8 9\n")
+    path = ply_file(text + "500000.1234 5e6 0.1 1 7\n1 2 3 2 8 9\n")
     cloud = read(path)
     assert cloud.points.tolist() == [[500000.1234, 5e6, 0.1], [1, 2, 3]]
     write(tmp_path / "b.ply", cloud)
@@ -191,12 +188,14 @@ def test_names_that_a_header_cannot_say_survive(tmp_path: Path, same_attributes:
     same_attributes(read(tmp_path / "a.ply"), cloud)
 
 
-def test_duplicate_properties_and_blanks_in_names(tmp_path: Path, same_attributes: Same) -> None:
+def test_duplicate_properties_and_blanks_in_names(
+    tmp_path: Path, same_attributes: Same, ply_file: PlyFile
+) -> None:
     text = HEAD.format("ascii") + (
         f"element vertex 1\n{XYZ}property float v\nproperty float v\n"
         "property float Original cloud index\nend_header\n0 0 0 1 2 3\n"
     )
-    cloud = read(write_text(tmp_path / "a.ply", text))
+    cloud = read(ply_file(text))
     values = {name: column.tolist() for name, column in cloud.attributes.items()}
     assert values == {"v": [1], "v_": [2], "Original cloud index": [3]}
     write(tmp_path / "b.ply", cloud)

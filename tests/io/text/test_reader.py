@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -218,17 +217,17 @@ def test_a_decimal_comma_may_come_late(tmp_path: Path) -> None:
     assert read(write_file(tmp_path, "a.csv", content)).points[-1].tolist() == [1.5, 2, 3]
 
 
-def test_chunked_reading_holds_one_chunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunked_reading_holds_one_chunk(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    memory_in_chunks: Callable[[Path, int], tuple[int, int]],
+) -> None:
     monkeypatch.setattr(text_reader, "_SURVEY_ROWS", 500)
     monkeypatch.setattr(text_reader, "KEEP_BYTES", 1 << 17)
     count = 40_000
     rng = np.random.default_rng(0)
     for attributes in ({}, {"intensity": rng.integers(0, 99, count)}):
         write(tmp_path / "a.xyz", PointCloud(rng.normal(size=(count, 3)), attributes))
-        tracemalloc.start()
-        with open_reader(tmp_path / "a.xyz") as reader:
-            total = sum(len(chunk) for chunk in reader.chunks(500))
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
+        total, peak = memory_in_chunks(tmp_path / "a.xyz", 500)
         assert total == count
         assert peak < (tmp_path / "a.xyz").stat().st_size / 2
