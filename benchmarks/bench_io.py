@@ -1,11 +1,11 @@
-"""Million points per second, read and written, for every point format.
+"""Reading and writing speed of every point format, in million points per second.
 
     python benchmarks/bench_io.py [--points N]
 
-The cloud has colours (uint8) and intensity (uint16); its coordinates are multiples of 0.1 mm
-in metres, as a scanner gives them. Of three runs the best counts. Reading is reading a file that
-was just written, so that it comes from the memory of the system and not from a disk. A format
-whose libraries are missing is skipped with a reason.
+The cloud has colours (uint8) and intensity (uint16); its coordinates are multiples of 0.1 mm in
+metres, as from a scanner. The best of three runs counts. Each file is read right after it is
+written, so it comes from the memory of the system and not from a disk. A format without its
+libraries is skipped with the reason.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def variants(cloud: PointCloud, folder: Path) -> list[tuple[str, Path, PointCloud]]:
-    """Name, file and cloud of each thing to measure: every format, PLY and PCD in their kinds."""
+    """Name, file and cloud of each measurement: every format, and every kind of PLY and PCD."""
     found = []
     for fmt in FORMATS:
         if fmt.points:

@@ -1,4 +1,4 @@
-"""Clouds with everything a format may have to hold, and their comparison."""
+"""Clouds with everything that a format may have to hold, and their comparison."""
 
 from __future__ import annotations
 

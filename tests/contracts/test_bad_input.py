@@ -1,7 +1,7 @@
-"""What every format promises of bad input: one sentence with the file's name, nothing else.
+"""What every format promises for bad input: one sentence with the name of the file.
 
-Damaged bytes give PdflowError, never another exception, and no memory is asked for what a
-header merely claims. A change inside values may also read well.
+Damaged bytes raise PdflowError and no other exception, and a header alone never makes a reader
+allocate memory. A file with changed values may also be valid.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ FROM_BYTES = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 TEXT = ("xyz", "csv", "pts", "off", "obj", "ply-ascii", "pcd-ascii")
-"""What may end anywhere: a number without its last digits is another number."""
+"""Formats whose files may end anywhere: a number without its last digits is still a number."""
 
 TEXT_MODULE = find_format(Path("a.xyz")).module
 CLOUD = PointCloud(
@@ -65,7 +65,7 @@ def format_of(kind: str) -> Format:
 
 @cache
 def good_bytes(kind: str) -> bytes:
-    """A small sound file of this format."""
+    """A small valid file of this format."""
     fmt = format_of(kind)
     with TemporaryDirectory() as folder:
         path = Path(folder) / f"good{fmt.suffixes[0]}"
@@ -78,7 +78,7 @@ def good_bytes(kind: str) -> bytes:
 
 
 def try_reading(path: Path, data: bytes) -> str | None:
-    """The one sentence that reading these bytes gives, or None where they read well."""
+    """The error message for these bytes, or None if they can be read."""
     path.write_bytes(data)
     reader = read if find_format(path).points else read_mesh
     with warnings.catch_warnings():
@@ -86,14 +86,14 @@ def try_reading(path: Path, data: bytes) -> str | None:
         try:
             reader(path)
         except PdflowError as error:
-            told = str(error)
+            message = str(error)
         else:
             return None
-    assert path.name in told, told
-    assert "\n" not in told, told
-    assert len(told) < 400 + len(str(path)), told
-    assert "Traceback" not in told, told
-    return told
+    assert path.name in message, message
+    assert "\n" not in message, message
+    assert len(message) < 400 + len(str(path)), message
+    assert "Traceback" not in message, message
+    return message
 
 
 def path_for(kind: str, folder: Path) -> Path:
@@ -104,7 +104,7 @@ def path_for(kind: str, folder: Path) -> Path:
 
 
 @each_kind
-def test_the_sound_file_reads_well(kind: str, tmp_path: Path) -> None:
+def test_valid_file_is_read(kind: str, tmp_path: Path) -> None:
     assert try_reading(path_for(kind, tmp_path), good_bytes(kind)) is None
 
 
@@ -112,16 +112,16 @@ def test_the_sound_file_reads_well(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"\0", b"\n", b"x", b"\xff\xfe", b"\n" * 5000, bytes(5000), b"garbage " * 500]
 )
-def test_files_that_are_nothing(fmt: Format, tmp_path: Path, data: bytes) -> None:
+def test_files_without_content(fmt: Format, tmp_path: Path, data: bytes) -> None:
     assert try_reading(path_for(fmt.name, tmp_path), data) is not None
 
 
 @each_format
-def test_a_file_of_another_format(fmt: Format, tmp_path: Path) -> None:
+def test_file_of_another_format(fmt: Format, tmp_path: Path) -> None:
     for other in FORMATS:
-        told = try_reading(path_for(fmt.name, tmp_path), good_bytes(other.name))
+        message = try_reading(path_for(fmt.name, tmp_path), good_bytes(other.name))
         if other.module != fmt.module and TEXT_MODULE not in (other.module, fmt.module):
-            assert told is not None, f"{other.name} reads as {fmt.name}"
+            assert message is not None, f"{other.name} reads as {fmt.name}"
 
 
 @each_kind
@@ -130,9 +130,9 @@ def test_every_truncation(kind: str, tmp_path: Path) -> None:
     n = len(data)
     places = {*range(0, n, max(1, n // 150)), *range(min(40, n)), *range(n - 20, n)}
     for place in sorted(places):
-        told = try_reading(path_for(kind, tmp_path), data[:place])
+        message = try_reading(path_for(kind, tmp_path), data[:place])
         if kind not in TEXT:
-            assert told is not None, f"{place} of {n} bytes read well"
+            assert message is not None, f"{place} of {n} bytes can be read"
 
 
 @each_kind
@@ -183,8 +183,8 @@ def test_notes_on_attributes(kind: str, tmp_path: Path, note: object) -> None:
     path = path_for(kind, tmp_path)
     write(path, PointCloud(CLOUD.points, {"flag": np.arange(M) % 2 == 0}))
     head, _, rest = path.read_bytes().partition(b"pdflow columns ")
-    told = json.dumps({"attributes": {"flag": note}}).encode()
-    try_reading(path, head + b"pdflow columns " + told + b"\n" + rest.partition(b"\n")[2])
+    changed = json.dumps({"attributes": {"flag": note}}).encode()
+    try_reading(path, head + b"pdflow columns " + changed + b"\n" + rest.partition(b"\n")[2])
 
 
 # Counts in the header
@@ -214,7 +214,7 @@ def edit_npz(data: bytes, count: int) -> bytes:
 
 
 def edit_las(data: bytes, count: int) -> bytes:
-    """Both counts of the header, the old 32-bit and the new 64-bit one where there is one."""
+    """Both counts of the header: the 32-bit one, and the 64-bit one of LAS 1.4."""
     data = data[:107] + struct.pack("<I", min(count, 2**32 - 1)) + data[111:]
     if data[25] >= 4:
         data = data[:247] + struct.pack("<Q", count) + data[255:]
@@ -246,35 +246,35 @@ COUNTS: dict[str, Callable[[bytes, int], bytes]] = {
 
 @pytest.mark.parametrize("kind", COUNTS)
 @pytest.mark.parametrize("count", [0, 1, M - 1, M + 1, 1000, 10**9, 10**15])
-def test_wrong_counts_are_refused_without_asking_for_memory(
+def test_wrong_counts_are_refused_without_allocating_memory(
     kind: str, count: int, tmp_path: Path
 ) -> None:
     path = path_for(kind, tmp_path)
     good = good_bytes(kind)
     data = COUNTS[kind](good, count)
     assert data != good
-    try_reading(path, good)  # so that imports are not counted
+    try_reading(path, good)  # so that the peak excludes imports
     tracemalloc.start()
     try:
-        told = try_reading(path, data)
+        message = try_reading(path, data)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert told is not None, "a wrong count reads well"
+    assert message is not None, "a file with a wrong count can be read"
     assert peak < 50e6, f"{peak / 1e6:.0f} MB for a file of {len(data)} bytes"
 
 
-# Text where numbers belong, and files without points
+# Text instead of numbers, and files without points
 
 
 @pytest.mark.parametrize("kind", TEXT)
-def test_text_where_numbers_belong(kind: str, tmp_path: Path) -> None:
+def test_text_instead_of_numbers(kind: str, tmp_path: Path) -> None:
     lines = good_bytes(kind).decode().splitlines()
     place = max(i for i, line in enumerate(lines) if "." in line and line[0] not in "#/")
     lines[place] = lines[place].replace(".", "o", 1)
-    told = try_reading(path_for(kind, tmp_path), "\n".join(lines).encode())
-    assert told is not None
-    assert f"line {place + 1}" in told
+    message = try_reading(path_for(kind, tmp_path), "\n".join(lines).encode())
+    assert message is not None
+    assert f"line {place + 1}" in message
 
 
 NO_POINTS = {
@@ -296,7 +296,7 @@ def test_no_points(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fmt", [f for f in FORMATS if f.points], ids=lambda fmt: fmt.name)
-def test_points_that_are_no_numbers(fmt: Format, tmp_path: Path) -> None:
+def test_points_that_are_not_finite(fmt: Format, tmp_path: Path) -> None:
     path = tmp_path / f"cloud{fmt.suffixes[0]}"
     points = CLOUD.points.copy()
     points[2] = [np.nan, np.inf, -np.inf]

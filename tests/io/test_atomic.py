@@ -11,7 +11,7 @@ from pdflow.errors import PdflowError
 from pdflow.io import atomic_path
 
 
-def test_the_new_file_takes_the_place_of_the_old_at_the_end(tmp_path: Path) -> None:
+def test_new_file_replaces_the_old_one_at_the_end(tmp_path: Path) -> None:
     path = tmp_path / "out.txt"
     path.write_text("old")
     path.chmod(0o640)
@@ -25,7 +25,7 @@ def test_the_new_file_takes_the_place_of_the_old_at_the_end(tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_new_file_has_the_permissions_of_any_new_file(tmp_path: Path) -> None:
+def test_new_file_has_default_permissions(tmp_path: Path) -> None:
     (tmp_path / "plain").write_text("")
     with atomic_path(tmp_path / "atomic") as temporary:
         temporary.write_text("")
@@ -48,19 +48,19 @@ def test_any_error_leaves_the_old_file(tmp_path: Path, error: type[BaseException
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_full_disk_is_told_in_one_sentence(tmp_path: Path) -> None:
+def test_full_disk_gives_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(PdflowError, match=r"out.txt could not be written \(No space left"):
         fail_half_way(tmp_path / "out.txt", OSError(28, "No space left on device"))
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_temporary_file_has_the_suffix_that_its_writer_looks_at(tmp_path: Path) -> None:
+def test_temporary_file_has_the_suffix_that_its_writer_needs(tmp_path: Path) -> None:
     with atomic_path(tmp_path / "out.data", suffix=".laz") as temporary:
         assert temporary.suffix == ".laz"
     assert [p.name for p in tmp_path.iterdir()] == ["out.data"]
 
 
-def test_a_link_is_followed(tmp_path: Path) -> None:
+def test_link_is_followed(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     target, link = tmp_path / "deep" / "real.txt", tmp_path / "link.txt"
     target.write_text("old")

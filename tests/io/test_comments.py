@@ -45,7 +45,7 @@ def test_metadata_of_arrays_and_bytes_survives_folding() -> None:
     np.testing.assert_array_equal(back["las"]["grid"], metadata["las"]["grid"])
 
 
-def test_metadata_without_a_line_is_named() -> None:
+def test_metadata_that_cannot_be_encoded_is_named() -> None:
     metadata = {"two words": 1, "object": {1, 2}, "array": np.array([None])}
     lines, losses = encode_comments(metadata)
     assert decode_comments(lines) == {"two words": 1}

@@ -10,7 +10,7 @@ from pdflow.io.exact import is_exact, storage_dtype
 PLY_DTYPES = [np.dtype(t) for t in ("i1", "u1", "i2", "u2", "i4", "u4", "f4", "f8")]
 
 
-def test_is_exact_at_the_edges() -> None:
+def test_is_exact_at_the_limits() -> None:
     assert is_exact(np.array([], np.int64), np.dtype("u1"))
     assert is_exact(np.array([np.nan, 0.5]), np.dtype("f2"))
     for name in ("i1", "u1", "i4", "u4"):

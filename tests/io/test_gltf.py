@@ -28,7 +28,7 @@ def test_gltf_is_text_and_glb_is_not(tmp_path: Path) -> None:
     assert (tmp_path / "m.glb").read_bytes()[:4] == b"glTF"
 
 
-def test_what_single_precision_loses_is_named(tmp_path: Path) -> None:
+def test_losses_of_single_precision_are_named(tmp_path: Path) -> None:
     far = TriangleMesh(MESH.vertices + 5e6 + 0.1, MESH.faces)
     with pytest.warns(LossWarning, match=r"glTF cannot hold coordinates beyond single precision"):
         write_mesh(tmp_path / "m.glb", far)
@@ -37,7 +37,7 @@ def test_what_single_precision_loses_is_named(tmp_path: Path) -> None:
     assert not (tmp_path / "huge.glb").exists()
 
 
-def test_faces_beyond_the_vertices_name_the_file(tmp_path: Path) -> None:
+def test_faces_beyond_the_vertices_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "m.glb"
     write_mesh(path, MESH)
     data = path.read_bytes()
@@ -48,7 +48,7 @@ def test_faces_beyond_the_vertices_name_the_file(tmp_path: Path) -> None:
         read_mesh(path)
 
 
-def test_damaged_file_is_one_sentence(tmp_path: Path) -> None:
+def test_damaged_file_gives_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "bad.glb").write_bytes(b"glTF and then nothing")
     with pytest.raises(PdflowError, match=r"bad\.glb"):
         read_mesh(tmp_path / "bad.glb")

@@ -15,7 +15,7 @@ from pdflow.mesh import TriangleMesh
 
 
 @pytest.mark.parametrize("suffix", sorted(PACKED))
-def test_packed_files_are_to_be_unpacked(tmp_path: Path, suffix: str) -> None:
+def test_packed_files_are_refused(tmp_path: Path, suffix: str) -> None:
     for path in (tmp_path / f"a.xyz{suffix}", tmp_path / "a.xyz", tmp_path / "a.ply"):
         path.write_bytes(PACKED[suffix] + bytes(99))
         if suffix == ".zip" and path.suffix != suffix:
@@ -24,7 +24,7 @@ def test_packed_files_are_to_be_unpacked(tmp_path: Path, suffix: str) -> None:
             read(path)
 
 
-def test_a_mesh_is_no_cloud_and_a_cloud_no_mesh(tmp_path: Path) -> None:
+def test_mesh_is_not_a_cloud_and_cloud_is_not_a_mesh(tmp_path: Path) -> None:
     mesh = TriangleMesh(np.eye(3), [[0, 1, 2]])
     write_mesh(tmp_path / "a.off", mesh)
     with pytest.raises(PdflowError, match="off holds meshes, not clouds"):
@@ -38,7 +38,7 @@ def test_a_mesh_is_no_cloud_and_a_cloud_no_mesh(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["a.off"]
 
 
-def test_nonfinite_points_are_refused_or_dropped_with_their_attributes() -> None:
+def test_nonfinite_points_are_refused_or_dropped() -> None:
     points = np.arange(15.0).reshape(5, 3)
     points[1, 2], points[4, 0] = np.nan, -np.inf
     cloud = PointCloud(points, {"id": np.arange(5)})

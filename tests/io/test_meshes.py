@@ -81,14 +81,14 @@ def test_stl_holds_float32(tmp_path: Path) -> None:
     assert back.faces.tolist() == mesh.faces.tolist()  # vertices numbered as they appear
 
 
-def test_stl_names_what_float32_loses(tmp_path: Path) -> None:
+def test_losses_of_stl_are_named(tmp_path: Path) -> None:
     far = TriangleMesh(cube().vertices + np.array([5e5, 5e6 + 0.1, 0]), cube().faces)
     with pytest.warns(LossWarning, match=r"STL cannot hold coordinates beyond single precision"):
         write_mesh(tmp_path / "far.stl", far)
 
 
 @pytest.mark.parametrize("suffix", ["off", "obj", "stl", "ply", "glb"])
-def test_a_mesh_without_faces_is_not_written(tmp_path: Path, suffix: str) -> None:
+def test_mesh_without_faces_is_not_written(tmp_path: Path, suffix: str) -> None:
     with pytest.raises(PdflowError, match="no faces"):
         write_mesh(tmp_path / f"a.{suffix}", TriangleMesh(np.eye(3), np.empty((0, 3))))
     assert not list(tmp_path.iterdir())
@@ -101,7 +101,7 @@ def test_stl_writes_unit_facet_normals_and_zero_for_slivers(tmp_path: Path) -> N
     assert facets["n"].tolist() == [[0, 0, 1], [0, 0, 0]]
 
 
-def test_stl_refuses_what_float32_cannot_hold(tmp_path: Path) -> None:
+def test_stl_refuses_coordinates_beyond_float32(tmp_path: Path) -> None:
     path = tmp_path / "far.stl"
     with pytest.raises(PdflowError, match="float32"):
         write_mesh(path, TriangleMesh([[1e300, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]]))
@@ -225,7 +225,7 @@ TRIANGLE_STL = (
         ("a.stl", "x" * 84, "neither text STL nor binary STL"),
     ],
 )
-def test_damaged_meshes_are_told_with_file_and_line(
+def test_damaged_meshes_give_file_and_line(
     tmp_path: Path, name: str, text: str, expected: str, refused: Callable[..., None]
 ) -> None:
     refused(tmp_path / name, text, expected, read_mesh)

@@ -31,7 +31,7 @@ VALUES = st.recursive(
 
 
 def same(a: Any, b: Any) -> bool:
-    """Equality that also looks at dtypes and at every bit of an array."""
+    """Equality, with dtypes and every bit of an array."""
     if isinstance(a, np.ndarray):
         return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
     if isinstance(a, dict):
@@ -43,7 +43,7 @@ def same(a: Any, b: Any) -> bool:
 
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(st.dictionaries(st.text(), VALUES, max_size=4))
-def test_metadata_come_back_from_lines_of_ascii(metadata: dict[str, Any]) -> None:
+def test_metadata_comes_back_from_lines_of_ascii(metadata: dict[str, Any]) -> None:
     lines = encode_metadata(metadata)
     assert all(line.isascii() and line.isprintable() for line in lines)
     back, comments = decode_metadata(lines)
@@ -68,7 +68,7 @@ def test_numpy_scalars_become_plain_numbers() -> None:
 @pytest.mark.parametrize(
     "value", [object(), {1, 2}, 1j, {1: 2}, np.array([None]), [np.array([{}])]]
 )
-def test_what_has_no_encoding_is_refused(value: Any) -> None:
+def test_values_without_encoding_are_refused(value: Any) -> None:
     with pytest.raises(TypeError):
         encode_metadata({"key": value})
 
@@ -93,5 +93,5 @@ def test_what_has_no_encoding_is_refused(value: Any) -> None:
         "pdflow key " + "[" * 100_000,
     ],
 )
-def test_lines_that_are_no_metadata_stay_comments(line: str) -> None:
+def test_lines_without_metadata_stay_comments(line: str) -> None:
     assert decode_metadata([line]) == ({}, [line])

@@ -27,7 +27,7 @@ def test_npy_arrays_of_any_number_type(tmp_path: Path, dtype: str, order: Any) -
     assert not cloud.attributes
 
 
-def test_further_columns_of_npy_are_numbered(tmp_path: Path) -> None:
+def test_other_columns_of_npy_are_numbered(tmp_path: Path) -> None:
     array = np.arange(20, dtype=np.float32).reshape(4, 5)
     np.save(tmp_path / "a.npy", array)
     cloud = read(tmp_path / "a.npy")
@@ -38,7 +38,7 @@ def test_further_columns_of_npy_are_numbered(tmp_path: Path) -> None:
     }
 
 
-def test_a_table_from_other_software_gets_common_names(tmp_path: Path) -> None:
+def test_table_from_other_software_gets_common_names(tmp_path: Path) -> None:
     names = ["Z", "Y", "X", "red", "green", "blue", "nx", "ny", "nz", "Intensity"]
     types = ["f8"] * 3 + ["u2"] * 3 + ["f4"] * 3 + ["u2"]
     table = np.zeros(4, list(zip(names, types, strict=True)))
@@ -82,7 +82,7 @@ def every_dtype() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("suffix", ["npy", "npz"])
-def test_every_dtype_but_objects_comes_back(
+def test_every_dtype_except_objects_comes_back(
     tmp_path: Path, suffix: str, same_attributes: Same
 ) -> None:
     cloud = PointCloud(POINTS, every_dtype())
@@ -103,7 +103,7 @@ def test_every_dtype_but_objects_comes_back(
         ("colors_0", "colors_1", "colors_2", "colors"),
     ],
 )
-def test_names_that_mean_something_else_elsewhere(
+def test_names_with_a_meaning_elsewhere(
     tmp_path: Path, suffix: str, names: tuple[str, ...], same_attributes: Same
 ) -> None:
     cloud = PointCloud(POINTS, {n: np.arange(4, dtype="i2") + i for i, n in enumerate(names)})
@@ -163,7 +163,7 @@ def test_damaged_npy(
     refused(tmp_path / "a.npy", data, expected)
 
 
-def test_points_in_columns_are_to_be_transposed(tmp_path: Path) -> None:
+def test_points_in_columns_are_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.zeros((3, 1000)))
     with pytest.raises(PdflowError, match=r"\(3, 1000\) array of float64.*transposed"):
         read(tmp_path / "a.npy")

@@ -36,7 +36,7 @@ def test_which_array_of_npz_holds_the_points(
     assert list(cloud.attributes) == [n for i, n in enumerate(names) if i != chosen]
 
 
-def test_npz_from_elsewhere_comes_back_whole(tmp_path: Path) -> None:
+def test_npz_from_other_software_comes_back_whole(tmp_path: Path) -> None:
     np.savez_compressed(
         tmp_path / "a.npz",
         points=POINTS.astype(np.float32),

@@ -19,7 +19,7 @@ def test_every_format_is_found_by_name_and_by_each_suffix_in_any_case(fmt: Any) 
 
 
 @pytest.mark.parametrize("fmt", FORMATS, ids=lambda f: f.name)
-def test_every_module_offers_what_the_table_says(fmt: Any) -> None:
+def test_every_module_offers_what_the_registry_promises(fmt: Any) -> None:
     module = fmt.load()
     if fmt.points:
         assert hasattr(module, "read") or hasattr(module, "open_reader")

@@ -93,7 +93,7 @@ def test_several_scans_survive(two_scans: Any, tmp_path: Path, between: str) -> 
     np.testing.assert_allclose(raw["cartesianZ"], two_scans.local[1][:, 2], atol=2e-4)
 
 
-def test_points_of_one_scan_can_go(two_scans: Any, tmp_path: Path) -> None:
+def test_points_of_one_scan_can_be_removed(two_scans: Any, tmp_path: Path) -> None:
     cloud = read(two_scans.path)
     write(tmp_path / "a.e57", cloud[50:])
     again = read(tmp_path / "a.e57")
@@ -102,9 +102,7 @@ def test_points_of_one_scan_can_go(two_scans: Any, tmp_path: Path) -> None:
     np.testing.assert_allclose(again.points, cloud.points[50:], rtol=0, atol=1e-9)
 
 
-def test_points_of_mixed_scans_are_sorted_but_not_in_silence(
-    two_scans: Any, tmp_path: Path
-) -> None:
+def test_points_of_mixed_scans_are_sorted_with_a_warning(two_scans: Any, tmp_path: Path) -> None:
     cloud = read(two_scans.path)
     with pytest.warns(LossWarning, match="E57 cannot hold points in this order"):
         write(tmp_path / "turned.e57", cloud[::-1])
@@ -114,7 +112,7 @@ def test_points_of_mixed_scans_are_sorted_but_not_in_silence(
     np.testing.assert_array_equal(back.attributes["scan"], np.sort(cloud.attributes["scan"]))
 
 
-def test_scans_that_nothing_tells_apart(two_scans: Any, tmp_path: Path) -> None:
+def test_scans_without_the_attribute_scan(two_scans: Any, tmp_path: Path) -> None:
     cloud = read(two_scans.path)
     del cloud.attributes["scan"]
     with pytest.warns(LossWarning, match=r"e57\.scans"):
@@ -122,7 +120,7 @@ def test_scans_that_nothing_tells_apart(two_scans: Any, tmp_path: Path) -> None:
     np.testing.assert_array_equal(read(tmp_path / "a.e57").points, cloud.points)
 
 
-def test_cloud_from_elsewhere_is_one_scan(tmp_path: Path) -> None:
+def test_cloud_from_another_format_is_one_scan(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     cloud = PointCloud(
         rng.normal(size=(20, 3)) + np.array([5e6, 0, 0]),
@@ -153,7 +151,7 @@ def test_cloud_from_elsewhere_is_one_scan(tmp_path: Path) -> None:
     assert (tmp_path / "a.e57").read_bytes() == (tmp_path / "b.e57").read_bytes()
 
 
-def test_what_is_left_out_is_named_once(tmp_path: Path) -> None:
+def test_losses_are_named_once(tmp_path: Path) -> None:
     cloud = PointCloud(
         np.eye(3),
         {"text": np.array(["a", "b", "c"]), "kept": np.arange(3)},
@@ -221,13 +219,13 @@ def test_scaled_integers(tmp_path: Path, make_file: MakeFile) -> None:
     "e57",
     [7, {"scans": [1]}, {"scans": 3}, {"extensions": {"a": 1}}, {"scans": [{"pose": "x"}]}],
 )
-def test_malformed_metadata_is_one_sentence(tmp_path: Path, e57: Any) -> None:
+def test_malformed_metadata_gives_one_sentence(tmp_path: Path, e57: Any) -> None:
     with pytest.raises(PdflowError, match=r"metadata\['e57'\]"):
         write(tmp_path / "a.e57", PointCloud(np.eye(3), metadata={"e57": e57}))
     assert not list(tmp_path.iterdir())
 
 
-def test_a_pose_that_is_none(
+def test_invalid_pose_is_refused(
     tmp_path: Path, two_scans: Any, make_file: MakeFile, unit_points: Fields
 ) -> None:
     header = {"guid": "s", "pose": two_scans.poses[0]}

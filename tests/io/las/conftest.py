@@ -1,4 +1,4 @@
-"""LAS clouds made by laspy, and what it means that two clouds are the same."""
+"""LAS clouds made by laspy, and their comparison."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pdflow import PointCloud
 
 
 def random_values(rng: np.random.Generator, dtype: np.dtype, shape: Any) -> np.ndarray:
-    """Values over the whole range of a type."""
+    """Random values over the whole range of a dtype."""
     if dtype.kind == "f":
         return (rng.normal(size=shape) * 1e3).astype(dtype)
     info = np.iinfo(dtype)
@@ -49,7 +49,7 @@ def make_laspy_cloud(
 
 
 def check_same(a: PointCloud, b: PointCloud, las: bool = True) -> None:
-    """The same points, attributes and types, and metadata."""
+    """Equal points, attributes, dtypes and metadata."""
     np.testing.assert_array_equal(a.points, b.points)
     assert set(a.attributes) == set(b.attributes)
     for name, values in a.attributes.items():

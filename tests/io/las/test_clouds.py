@@ -1,4 +1,4 @@
-"""Clouds from elsewhere in LAS: every type, name and width comes back or is named."""
+"""Clouds from other formats in LAS: every type, name and width comes back or is named."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_smallest_point_format_that_holds_the_attributes(
     assert_same(cloud, read(tmp_path / "a.las"), las=False)
 
 
-def test_bytes_of_colour_are_stored_as_other_software_expects(
+def test_colors_of_8_bits_are_stored_as_other_software_expects(
     tmp_path: Path, assert_same: Same
 ) -> None:
     colors = np.array([[0, 1, 255], [7, 8, 9]], np.uint8)
@@ -81,7 +81,7 @@ def test_bytes_of_colour_are_stored_as_other_software_expects(
     assert_same(cloud, read(tmp_path / "a.las"), las=False)
 
 
-def test_names_that_other_software_looks_for(tmp_path: Path, assert_same: Same) -> None:
+def test_names_that_other_software_expects(tmp_path: Path, assert_same: Same) -> None:
     normals = np.random.default_rng(0).normal(size=(9, 3)).astype(np.float32)
     cloud = PointCloud(np.arange(27).reshape(9, 3), {"normals": normals})
     write(tmp_path / "a.laz", cloud)
@@ -118,7 +118,7 @@ def test_attributes_added_to_a_las_cloud(tmp_path: Path, laspy_cloud: LaspyCloud
         np.testing.assert_array_equal(again.attributes[name], values)
 
 
-def test_dimensions_that_other_software_fills_in_later_are_seen(tmp_path: Path) -> None:
+def test_dimensions_that_other_software_fills_later_are_read(tmp_path: Path) -> None:
     path = tmp_path / "a.las"
     write(path, PointCloud(np.eye(3), {"label": np.array([True, False, True])}))
     assert set(read(path).attributes) == {"label"}

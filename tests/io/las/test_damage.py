@@ -23,7 +23,7 @@ WKT = 'PROJCS["UTM zone 32N",GEOGCS["ETRS89"],UNIT["metre",1],AUTHORITY["EPSG","
 
 
 def complaint(path: Path, data: bytes) -> str:
-    """What is said about a file of these bytes; its name where nothing is wrong with them."""
+    """The error message for these bytes, or the name of the file if they are valid."""
     path.write_bytes(data)
     try:
         read(path)
@@ -46,7 +46,7 @@ def test_truncated_anywhere(tmp_path: Path, suffix: str, laspy_cloud: LaspyCloud
 
 
 @pytest.mark.parametrize("point_format", range(6, 11))
-def test_layers_beyond_their_chunk_are_refused_at_once(
+def test_layers_beyond_their_chunk_are_refused_when_opened(
     tmp_path: Path, point_format: int, laspy_cloud: LaspyCloud
 ) -> None:
     path = tmp_path / "a.laz"
@@ -68,7 +68,7 @@ def test_layers_beyond_their_chunk_are_refused_at_once(
 
 
 @pytest.mark.parametrize("suffix", ["las", "laz"])
-def test_counts_beyond_the_file_are_refused_at_once(
+def test_counts_beyond_the_file_are_refused_when_opened(
     tmp_path: Path, suffix: str, laspy_cloud: LaspyCloud
 ) -> None:
     path = tmp_path / f"a.{suffix}"
@@ -80,9 +80,7 @@ def test_counts_beyond_the_file_are_refused_at_once(
         open_reader(path)
 
 
-def test_a_table_of_chunks_beyond_the_file_is_refused(
-    tmp_path: Path, laspy_cloud: LaspyCloud
-) -> None:
+def test_chunk_table_beyond_the_file_is_refused(tmp_path: Path, laspy_cloud: LaspyCloud) -> None:
     path = tmp_path / "a.laz"
     laspy_cloud(3, "1.2").write(path)
     data = bytearray(path.read_bytes())
@@ -108,7 +106,7 @@ def test_erased_blocks_do_not_crash_the_decoder(
 
 
 @pytest.mark.parametrize("attributes", [{}, {"classification": np.zeros(50_000, np.uint8)}])
-def test_counters_that_run_down_are_no_damage(
+def test_counters_that_run_down_are_not_damage(
     tmp_path: Path, attributes: dict[str, np.ndarray]
 ) -> None:
     down = np.stack([-np.arange(50_000)] * 3, 1)
@@ -127,7 +125,7 @@ def test_counters_that_run_down_are_no_damage(
     places=st.lists(st.tuples(st.integers(0, 900), st.integers(0, 255)), min_size=1, max_size=6),
     suffix=st.sampled_from(["las", "laz"]),
 )
-def test_any_damage_to_the_header_is_one_sentence(
+def test_any_damaged_header_gives_one_sentence(
     tmp_path: Path,
     places: list[tuple[int, int]],
     suffix: str,
@@ -141,9 +139,9 @@ def test_any_damage_to_the_header_is_one_sentence(
     data = bytearray(source.read_bytes())
     for place, value in places:
         data[place % len(data)] = value
-    said = complaint(tmp_path / f"a.{suffix}", bytes(data))
-    assert f"a.{suffix}" in said
-    assert "\n" not in said
+    message = complaint(tmp_path / f"a.{suffix}", bytes(data))
+    assert f"a.{suffix}" in message
+    assert "\n" not in message
 
 
 def test_not_a_las_file(tmp_path: Path) -> None:

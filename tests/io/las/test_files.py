@@ -1,4 +1,4 @@
-"""LAS, LAZ and COPC files, judged by laspy: nothing may differ that LAS can say."""
+"""LAS, LAZ and COPC files, checked with laspy: everything that LAS holds stays the same."""
 
 from __future__ import annotations
 
@@ -64,7 +64,9 @@ def test_every_point_format(
         np.testing.assert_array_equal(getattr(a, field), getattr(b, field), err_msg=field)
 
 
-def test_waveforms_that_the_compressor_would_spoil(tmp_path: Path, laspy_cloud: LaspyCloud) -> None:
+def test_waveforms_that_the_compressor_would_damage(
+    tmp_path: Path, laspy_cloud: LaspyCloud
+) -> None:
     made = laspy_cloud(9)
     made.write(tmp_path / "a.laz")
     with pytest.raises(PdflowError, match=r"several scanner channels.*\.las"):
@@ -149,7 +151,7 @@ def test_scaled_extra_bytes_keep_raw_values_and_their_descriptor(
     np.testing.assert_array_equal(laspy.read(target)["beam"], made["beam"])
 
 
-def test_extra_bytes_that_nobody_describes(tmp_path: Path, laspy_cloud: LaspyCloud) -> None:
+def test_extra_bytes_without_descriptor(tmp_path: Path, laspy_cloud: LaspyCloud) -> None:
     source, target = tmp_path / "a.las", tmp_path / "b.las"
     laspy_cloud(0, "1.2", extra=[laspy.ExtraBytesParams("a", "u2")]).write(source)
     data = bytearray(source.read_bytes())
@@ -177,13 +179,13 @@ def test_extra_bytes_with_the_name_of_another_dimension(
     assert target.read_bytes() == data
 
 
-def test_descriptors_larger_than_the_record_are_not_believed(
+def test_descriptors_larger_than_the_record_are_ignored(
     tmp_path: Path, laspy_cloud: LaspyCloud
 ) -> None:
     source = tmp_path / "a.las"
     laspy_cloud(0, "1.2", extra=[laspy.ExtraBytesParams("a", "u2")]).write(source)
     data = bytearray(source.read_bytes())
-    data[227 + 54 + 2] = 10  # float64 in a room of two bytes
+    data[227 + 54 + 2] = 10  # float64 in two bytes
     source.write_bytes(data)
     assert read(source).attributes["ExtraBytes"].shape == (300, 2)
 
@@ -234,7 +236,7 @@ def test_copc_in_chunks(shared: Path) -> None:
     assert chunks.metadata["crs"].startswith("COMPD_CS[")
 
 
-def test_a_name_that_promises_copc_is_told_off(tmp_path: Path) -> None:
+def test_copc_suffix_gives_a_warning(tmp_path: Path) -> None:
     cloud = PointCloud(np.eye(3))
     with pytest.warns(LossWarning, match="written as plain LAZ"):
         write(tmp_path / "a.COPC.laz", cloud)

@@ -22,7 +22,9 @@ RawPoints = Callable[[Path], bytes]
 
 @pytest.mark.parametrize("extent", [1e-3, 1.0, 33.0, 430.0, 2e4, 9e4])
 @pytest.mark.parametrize("where", [0.0, -7.7, 5.4e6])
-def test_a_tenth_of_a_millimetre_survives(tmp_path: Path, extent: float, where: float) -> None:
+def test_coordinates_keep_a_tenth_of_a_millimetre(
+    tmp_path: Path, extent: float, where: float
+) -> None:
     points = np.random.default_rng(0).uniform(0, extent, (500, 3)) + where
     write(tmp_path / "a.laz", PointCloud(points))
     step = max(min(1e-4, 1.2e-9 * extent), 2 * np.spacing(abs(where) + extent))
@@ -36,7 +38,7 @@ def test_odd_extents(tmp_path: Path, points: np.ndarray) -> None:
     np.testing.assert_allclose(read(tmp_path / "a.las").points, points, atol=1e-9 * size)
 
 
-def test_the_scale_of_the_file_stays(tmp_path: Path, laspy_cloud: LaspyCloud) -> None:
+def test_scale_of_the_file_is_kept(tmp_path: Path, laspy_cloud: LaspyCloud) -> None:
     laspy_cloud(3).write(tmp_path / "a.laz")
     cloud = read(tmp_path / "a.laz")
     moved = cloud.with_points(cloud.points + np.array([0.0004, 0.004, 0.00004]))
@@ -44,9 +46,7 @@ def test_the_scale_of_the_file_stays(tmp_path: Path, laspy_cloud: LaspyCloud) ->
     np.testing.assert_array_equal(read(tmp_path / "b.laz").points, cloud.points)
 
 
-def test_the_offset_is_moved_rather_than_losing_digits(
-    tmp_path: Path, laspy_cloud: LaspyCloud
-) -> None:
+def test_offset_moves_before_digits_are_lost(tmp_path: Path, laspy_cloud: LaspyCloud) -> None:
     laspy_cloud(3).write(tmp_path / "a.laz")
     cloud = read(tmp_path / "a.laz")
     far = cloud.with_points(cloud.points + np.array([1e9, 0, 0]))
@@ -58,7 +58,7 @@ def test_the_offset_is_moved_rather_than_losing_digits(
     assert np.abs(again.points - far.points).max() <= 2e-7
 
 
-def test_the_scale_is_widened_rather_than_failing(tmp_path: Path, laspy_cloud: LaspyCloud) -> None:
+def test_scale_grows_before_writing_fails(tmp_path: Path, laspy_cloud: LaspyCloud) -> None:
     laspy_cloud(3).write(tmp_path / "a.laz")
     cloud = read(tmp_path / "a.laz")
     wide = cloud.points.copy()
@@ -72,7 +72,7 @@ def test_the_scale_is_widened_rather_than_failing(tmp_path: Path, laspy_cloud: L
 
 
 @pytest.mark.parametrize("size", [20, 50])
-def test_a_local_file_moved_to_utm_keeps_a_tenth_of_a_millimetre(tmp_path: Path, size: int) -> None:
+def test_local_file_moved_to_utm_keeps_its_precision(tmp_path: Path, size: int) -> None:
     local = PointCloud(np.random.default_rng(0).uniform(0, 1, (50, 3)))
     write(tmp_path / "local.las", local)
     offset = np.array([5e5 + 0.1234, 5e6 + 0.4321, 0])
@@ -91,7 +91,7 @@ def test_a_local_file_moved_to_utm_keeps_a_tenth_of_a_millimetre(tmp_path: Path,
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_coordinates_near_the_end_of_float64(tmp_path: Path, kept: bool) -> None:
+def test_coordinates_near_the_limit_of_float64(tmp_path: Path, kept: bool) -> None:
     write(tmp_path / "a.las", PointCloud(np.eye(3)))
     metadata = read(tmp_path / "a.las").metadata if kept else None
     with pytest.raises(PdflowError, match=r"as large as 1\.7e\+308"):
@@ -114,7 +114,7 @@ def test_values_too_large_for_their_bits_move_to_extra_bytes(
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_coordinates_that_are_no_numbers(tmp_path: Path, bad: float) -> None:
+def test_coordinates_that_are_not_finite(tmp_path: Path, bad: float) -> None:
     with pytest.raises(PdflowError, match="NaN or infinite"):
         write(tmp_path / "a.las", PointCloud([[0, 0, bad]]))
     assert not list(tmp_path.iterdir())
@@ -152,7 +152,7 @@ def test_chunks_of_any_size(
     assert raw_points(source) == raw_points(target)
 
 
-def test_a_reader_can_be_read_again(tmp_path: Path, laspy_cloud: LaspyCloud) -> None:
+def test_reader_can_be_read_twice(tmp_path: Path, laspy_cloud: LaspyCloud) -> None:
     laspy_cloud(3).write(tmp_path / "a.laz")
     with open_reader(tmp_path / "a.laz") as reader:
         first = next(reader.chunks(10))
@@ -189,7 +189,7 @@ def test_chunks_that_grow_beyond_the_first(tmp_path: Path, count: int | None, su
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_failing_block_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_failing_block_leaves_no_file(tmp_path: Path) -> None:
     def stop() -> None:
         cloud = PointCloud(np.eye(3))
         with open_writer(tmp_path / "a.laz", Header.of(cloud)) as writer:

@@ -153,7 +153,7 @@ def test_metadata_of_other_formats_comes_back(tmp_path: Path, size: int, assert_
     assert_same(again, read(path))
 
 
-def test_malformed_las_metadata_is_one_sentence(tmp_path: Path) -> None:
+def test_malformed_metadata_gives_one_sentence(tmp_path: Path) -> None:
     for las in ({"scales": [0, 0, 0]}, {"point_format": 99}, {"vlrs": [1]}, 7, {"guid": "x"}):
         with pytest.raises(PdflowError, match=r"metadata\['las'\]"):
             write(tmp_path / "a.las", PointCloud(np.eye(3), metadata={"las": las}))

@@ -44,7 +44,7 @@ def packed_file(header: Header, pcd_file: PcdFile) -> Callable[..., Path]:
 @pytest.mark.parametrize("code", ["F", "U", "I"])
 @pytest.mark.parametrize("name", ["rgb", "rgba"])
 @pytest.mark.parametrize("bits", [RED_AND_CLEAR, OPAQUE])
-def test_packed_colours_are_written_back_the_same(
+def test_packed_colours_are_written_as_they_were(
     tmp_path: Path, bits: Any, name: str, code: str, packed_file: Callable[..., Path]
 ) -> None:
     path = packed_file(bits, name, code)
@@ -63,7 +63,7 @@ def test_packed_colours_are_written_back_the_same(
     ("code", "words"),
     [
         ("F", [b"2.3418052e-38", b"9.2908891e-41"]),
-        ("F", [b"16711680", b"66302"]),  # an integer where a float belongs
+        ("F", [b"16711680", b"66302"]),  # an integer instead of a float
         ("U", [b"16711680", b"66302"]),
         ("I", [b"16711680", b"66302"]),
     ],

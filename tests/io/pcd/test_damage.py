@@ -51,7 +51,7 @@ TEXT = b"1 2 3\n4 5 6\n"
         ({"DATA": "binary_compressed"}, struct.pack("<II", 4, 24) + bytes(4), "LZF data"),
     ],
 )
-def test_damaged_files_are_told_with_their_name(
+def test_damaged_files_give_one_sentence(
     tmp_path: Path,
     changes: dict[str, str | None] | None,
     body: bytes,
@@ -63,14 +63,14 @@ def test_damaged_files_are_told_with_their_name(
     refused(tmp_path / "cloud.pcd", head + body, expected)
 
 
-def test_a_few_bytes_after_binary_points_do_no_harm(
+def test_few_bytes_after_binary_points_are_ignored(
     tmp_path: Path, header: Callable[..., bytes]
 ) -> None:
     (tmp_path / "a.pcd").write_bytes(header(DATA="binary") + bytes(24) + b"\n")
     assert len(read(tmp_path / "a.pcd")) == 2
 
 
-def test_zeros_that_fill_the_last_page_are_no_points(tmp_path: Path) -> None:
+def test_zeros_that_fill_the_last_page_are_not_points(tmp_path: Path) -> None:
     cloud = PointCloud(np.arange(12.0).reshape(4, 3))
     path = tmp_path / "page.pcd"
     write(path, cloud)

@@ -54,7 +54,7 @@ def test_repeats_at_every_kind_of_distance(period: int) -> None:
     assert (len(stream) < len(data)) == (period <= 8192)
 
 
-def test_noise_grows_by_a_32nd_at_most() -> None:
+def test_noise_grows_by_at_most_1_32() -> None:
     data = np.random.default_rng(0).integers(0, 256, 100_003, np.uint8)
     stream = compress(data)
     assert len(stream) <= len(data) * 33 // 32 + 1

@@ -66,7 +66,7 @@ def test_everything_comes_back(tmp_path: Path, kind: str, same_attributes: Same)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_coordinates_are_float32_only_where_that_is_exact(tmp_path: Path, kind: str) -> None:
+def test_coordinates_are_float32_only_if_that_is_exact(tmp_path: Path, kind: str) -> None:
     utm = np.array([[5e6 + 1e-4, 4e5 + 1e-4, 0.1], [np.nan, 1, 2]])
     for points, size in ((utm, b"8 8 8"), (utm.astype(np.float32), b"4 4 4")):
         write(tmp_path / "a.pcd", PointCloud(points, None, {"pcd": {"data": kind}}))
@@ -111,7 +111,7 @@ def test_two_padding_fields_and_repeated_names(header: Header, pcd_file: PcdFile
     assert {n: v.tolist() for n, v in cloud.attributes.items()} == {"a": [4, 6], "a_": [5, 7]}
 
 
-def test_the_oldest_files(pcd_file: PcdFile) -> None:
+def test_oldest_files(pcd_file: PcdFile) -> None:
     text = b"# .PCD v.5\n# hello\nVERSION .5\nCOLUMNS x y z\nPOINTS 2\nDATA ascii\n1 2 3\n4 5 nan\n"
     cloud = read(pcd_file(text))
     np.testing.assert_array_equal(cloud.points, [[1, 2, 3], [4, 5, np.nan]])
@@ -119,7 +119,7 @@ def test_the_oldest_files(pcd_file: PcdFile) -> None:
     assert (cloud.metadata["pcd"]["width"], cloud.metadata["pcd"]["height"]) == (2, 1)
 
 
-def test_comments_that_are_no_utf8(header: Header, pcd_file: PcdFile) -> None:
+def test_comments_that_are_not_utf8(header: Header, pcd_file: PcdFile) -> None:
     data = header().replace(b"VERSION", b"# H\xf6he\nVERSION") + b"1 2 3\n4 5 6\n"
     assert read(pcd_file(data)).metadata["comments"] == ["Höhe"]
 
@@ -147,7 +147,7 @@ def test_which_fields_attributes_become(
     same_attributes(read(tmp_path / "a.pcd"), cloud)
 
 
-def test_an_organised_cloud_keeps_its_shape_until_points_go(tmp_path: Path) -> None:
+def test_organised_cloud_keeps_its_shape_until_points_are_removed(tmp_path: Path) -> None:
     cloud = rich_cloud("binary")
     for part, shape in ((cloud, (4, 3)), (cloud[:11], (11, 1))):
         write(tmp_path / "a.pcd", part)
@@ -156,7 +156,7 @@ def test_an_organised_cloud_keeps_its_shape_until_points_go(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("viewpoint", [None, "here", [1, 2], ["a"] * 7])
-def test_nonsense_in_the_metadata_does_not_break_the_header(tmp_path: Path, viewpoint: Any) -> None:
+def test_invalid_metadata_does_not_break_the_header(tmp_path: Path, viewpoint: Any) -> None:
     pcd = {"data": "zip", "width": -3, "height": -1, "viewpoint": viewpoint, "rgb": 3}
     write(
         tmp_path / "a.pcd", PointCloud(np.eye(3), {"colors": np.eye(3, dtype="u1")}, {"pcd": pcd})
@@ -173,7 +173,7 @@ def test_one_warning_names_what_pcd_cannot_hold(tmp_path: Path) -> None:
         write(tmp_path / "a.pcd", cloud)
 
 
-def test_compressed_data_are_stored_column_after_column(tmp_path: Path) -> None:
+def test_compressed_data_is_stored_column_by_column(tmp_path: Path) -> None:
     points = np.arange(12, dtype=np.float32).reshape(4, 3)
     weights = np.arange(8, dtype=np.uint8).reshape(4, 2)
     cloud = PointCloud(points, {"w": weights}, {"pcd": {"data": "binary_compressed"}})

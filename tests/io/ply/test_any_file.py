@@ -1,4 +1,4 @@
-"""Any valid PLY file, drawn at random: understood, written again, or damaged and refused."""
+"""Any valid PLY file, drawn at random: read, written again, or damaged and refused."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def ply_files(draw: st.DrawFn) -> tuple[bytes, str, list[Element], dict[str, Any
     max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(ply_files(), st.sampled_from([1, 3, 100]))
-def test_any_valid_file_is_understood_and_written_again(
+def test_any_valid_file_is_read_and_written_again(
     tmp_path: Path,
     same_tree: Callable[[Any, Any], None],
     file: tuple[bytes, str, list[Element], dict[str, Any]],
@@ -90,7 +90,7 @@ def test_any_valid_file_is_understood_and_written_again(
     max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(ply_files(), st.data())
-def test_damage_never_ends_in_another_error(
+def test_damage_gives_no_other_error(
     tmp_path: Path,
     read_or_refused: Callable[[Path], None],
     file: tuple[bytes, str, list[Element], dict[str, Any]],

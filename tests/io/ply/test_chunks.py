@@ -80,7 +80,7 @@ def test_chunked_reading_holds_one_chunk(
     assert peak < count * 24 / 4
 
 
-def test_chunks_moved_beyond_the_float32_of_their_header_are_named(tmp_path: Path) -> None:
+def test_chunks_beyond_the_float32_of_their_header_give_a_warning(tmp_path: Path) -> None:
     cloud = PointCloud(np.arange(30.0).reshape(10, 3))
     write(tmp_path / "near.ply", cloud)
 
@@ -92,7 +92,7 @@ def test_chunks_moved_beyond_the_float32_of_their_header_are_named(tmp_path: Pat
             for chunk in reader.chunks(4):
                 writer.write(chunk.with_points(chunk.points + offset))
 
-    move(0.1)  # rounds, as any number does, but not so that it could be seen
+    move(0.1)  # rounds too little to matter
     with pytest.warns(LossWarning, match=r"single precision \(it moves them by up to 0\.1\)"):
         move(5e6 + 0.1)
 
@@ -108,7 +108,7 @@ def test_field_order_of_the_header(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_other_software_reads_a_header_that_was_filled_up(
+def test_other_software_reads_a_padded_header(
     tmp_path: Path, format: str, example_cloud: PointCloud
 ) -> None:
     trimesh = pytest.importorskip("trimesh")

@@ -65,7 +65,7 @@ FACES = f"{VERTEX}element face 2\nproperty list char int vertex_indices\nend_hea
         (b"ply\ncomment " + b"x" * (1 << 21), "line 2: too long"),
     ],
 )
-def test_damaged_files_are_one_sentence(
+def test_damaged_files_give_one_sentence(
     tmp_path: Path, content: bytes, message: str, refused: Callable[..., None]
 ) -> None:
     refused(tmp_path / "bad.ply", content, message)
@@ -103,7 +103,7 @@ def test_damaged_files_are_one_sentence(
         (f"{ASCII}{FACES}0 0 0\n1 1 1\n1 0\n1 0\n9\n".encode(), "line 14: there are more rows"),
     ],
 )
-def test_damaged_lists_are_one_sentence(
+def test_damaged_lists_give_one_sentence(
     tmp_path: Path, content: bytes, message: str, refused: Callable[..., None]
 ) -> None:
     refused(tmp_path / "bad.ply", content, message)
@@ -119,7 +119,7 @@ def test_no_points_at_all(tmp_path: Path, refused: Callable[..., None]) -> None:
 )
 @given(st.lists(st.sampled_from([*ASCII.split("\n"), *FACES.split("\n"), "1 2 3", "3 0 0 0"])))
 @example(["ply", "format ascii 1.0", "element vertex 1", "property float x", "end_header"])
-def test_shuffled_headers_never_end_in_another_error(
+def test_shuffled_headers_give_no_other_error(
     tmp_path: Path, read_or_refused: Callable[[Path], None], lines: list[str]
 ) -> None:
     (tmp_path / "a.ply").write_text("\n".join(["ply", *lines]))

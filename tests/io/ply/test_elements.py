@@ -134,7 +134,7 @@ def test_known_bytes_of_a_mixed_element(same_tree: Callable[[Any, Any], None]) -
     same_tree(again, table)
 
 
-def test_faces_of_a_cloud_that_lost_points_are_named_not_written(
+def test_faces_of_a_cloud_with_removed_points_are_left_out(
     tmp_path: Path, same_attributes: Same
 ) -> None:
     cloud = read(element_file(tmp_path, "binary_little_endian"))
@@ -154,7 +154,7 @@ def test_faces_of_a_cloud_that_lost_points_are_named_not_written(
 
 
 @pytest.mark.parametrize("names", [("vertex1", "vertex2"), ("v1", "v2"), ("vertex_index", "n")])
-def test_elements_that_refer_to_lost_points(
+def test_elements_that_refer_to_removed_points(
     tmp_path: Path, names: tuple[str, str], ply_file: PlyFile
 ) -> None:
     edges = "".join(f"property int {name}\n" for name in names)

@@ -96,14 +96,14 @@ def test_any_line_end_and_property_order(end: str, format: str, ply_file: PlyFil
     ("points", "expected"),
     [([[0.5, 1, 2]], "float"), ([[0.1, 1, 2]], "double"), ([[5e6 + 0.0001, 0, 0]], "double")],
 )
-def test_coordinates_are_as_wide_as_they_need(tmp_path: Path, points: Any, expected: str) -> None:
+def test_coordinates_are_no_wider_than_needed(tmp_path: Path, points: Any, expected: str) -> None:
     write(tmp_path / "a.ply", PointCloud(points))
     back = read(tmp_path / "a.ply")
     assert back.metadata["ply"]["coordinates"] == expected
     assert back.points.tolist() == points
 
 
-def test_coordinate_type_of_the_file_is_used_again(tmp_path: Path) -> None:
+def test_coordinate_type_of_the_file_is_kept(tmp_path: Path) -> None:
     for kind, other in (("double", 0.5), ("short", 7), ("float", 0.5)):
         cloud = PointCloud([[1, 2, 3]], metadata={"ply": {"coordinates": kind}})
         write(tmp_path / "a.ply", cloud)
@@ -171,7 +171,7 @@ def test_odd_metadata_and_attributes_are_named_in_one_warning(tmp_path: Path) ->
         {"mine": {"a": [1, 2]}},
     ],
 )
-def test_metadata_of_ply_that_a_header_cannot_say_survives(tmp_path: Path, ply: Any) -> None:
+def test_metadata_of_ply_that_no_header_holds_survives(tmp_path: Path, ply: Any) -> None:
     write(tmp_path / "a.ply", PointCloud([[0, 0, 0]], metadata={"ply": ply}))
     back = read(tmp_path / "a.ply").metadata["ply"]
     assert back["format"] == "binary_little_endian"
@@ -179,7 +179,7 @@ def test_metadata_of_ply_that_a_header_cannot_say_survives(tmp_path: Path, ply: 
     assert {k: back[k] for k in kept} == kept
 
 
-def test_names_that_a_header_cannot_say_survive(tmp_path: Path, same_attributes: Same) -> None:
+def test_names_that_no_header_holds_survive(tmp_path: Path, same_attributes: Same) -> None:
     names = ["x", "red", "two words", "", "Höhe", "a_0", "a_1", "list"]
     attributes = {name: np.full(2, i, np.uint8) for i, name in enumerate(names)}
     attributes["colors"] = np.zeros((2, 3), np.uint8)

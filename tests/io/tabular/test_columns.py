@@ -118,7 +118,7 @@ def test_clashing_and_odd_names_come_back(names: list[str]) -> None:
     assert all(PLY.is_legal(name) and name not in PLY.reserved for name in layout.columns)
 
 
-def test_a_format_may_spell_in_its_own_way() -> None:
+def test_format_with_its_own_column_names() -> None:
     pcd = Dialect(
         frozenset({np.dtype(np.float32)}),
         triples={"normals": ("normal_x", "normal_y", "normal_z")},
@@ -130,7 +130,7 @@ def test_a_format_may_spell_in_its_own_way() -> None:
     assert list(layout.columns) == ["normal_x", "normal_y", "normal_z", "nx"]
 
 
-def test_aliases_are_understood_and_never_confused_with_names() -> None:
+def test_aliases_are_read_and_never_confused_with_names() -> None:
     aliases = {"R": "red", "G": "green", "B": "blue", "I": "intensity", "X": "x"}
     dialect = Dialect(frozenset(PLY_DTYPES), canonical=lambda name: aliases.get(name, name))
     u1 = np.dtype(np.uint8)
@@ -142,7 +142,7 @@ def test_aliases_are_understood_and_never_confused_with_names() -> None:
     assert_equal(back, attributes)
 
 
-def test_triples_of_mixed_dtypes_join_only_where_that_is_exact() -> None:
+def test_triples_of_mixed_dtypes_join_only_if_that_is_exact() -> None:
     f4, f8, u1, i8 = (np.dtype(t) for t in ("f4", "f8", "u1", "i8"))
     joined = plan_reading({"red": u1, "green": f4, "blue": f8}, PLY)
     assert joined.fields == {"colors": Field(f8, 3)}
@@ -173,7 +173,7 @@ def test_note_that_does_not_fit_is_ignored() -> None:
     assert plan_reading({"a": u1}, PLY, {"a": entry}).fields == {"a": Field(np.dtype(bool))}
 
 
-def test_values_edited_beyond_the_remembered_dtype_are_refused() -> None:
+def test_values_edited_beyond_the_noted_dtype_are_refused() -> None:
     note = {"a": {"columns": ["a"], "dtype": "<i8", "width": 0}}
     layout = plan_reading({"a": np.dtype("f8")}, PLY, note)
     assert layout.join({"a": np.array([1.0, -7.0])})["a"].tolist() == [1, -7]
@@ -191,7 +191,7 @@ def test_chunk_that_differs_from_the_header_is_refused() -> None:
 
 
 @pytest.mark.parametrize("mine", [7, {"attributes": {}}, ["a"]])
-def test_a_users_own_entry_columns_survives(mine: Any) -> None:
+def test_metadata_entry_of_the_user_called_columns_survives(mine: Any) -> None:
     bool_field, plain_field = {"a": Field(np.dtype(bool))}, {"a": Field(np.dtype("u1"))}
     for fields in (bool_field, plain_field):
         layout = plan_writing(fields, PLY)
@@ -204,7 +204,7 @@ def test_distinct_names() -> None:
     assert distinct_names(["a", "a", "a_", "", ""]) == ["a", "a_", "a__", "unnamed", "unnamed_"]
 
 
-def test_float_rounds_to_the_remembered_float() -> None:
+def test_float_rounds_to_the_noted_float() -> None:
     note = {"a": {"columns": ["a"], "dtype": "<f4", "width": 0}}
     layout = plan_reading({"a": np.dtype("f8")}, PLY, note)
     assert layout.join({"a": np.array([0.1])})["a"][0] == np.float32(0.1)
@@ -225,7 +225,7 @@ def test_any_set_of_attributes_comes_back(data: st.DataObject) -> None:
     attributes = {}
     for name in data.draw(st.lists(names, unique=True, max_size=6)):
         if name.encode("utf-8", "replace").decode() != name:
-            continue  # lone surrogates are no text
+            continue  # lone surrogates are not text
         shape = data.draw(st.sampled_from([(3,), (3, 1), (3, 2), (3, 3), (3, 4)]))
         values = data.draw(hnp.arrays(data.draw(dtypes), shape))
         attributes[name] = values

@@ -56,7 +56,7 @@ def write_file(folder: Path, name: str, content: str | bytes) -> Path:
         ("a.pts", "3\n", "holds no row of numbers"),
     ],
 )
-def test_damaged_files_are_one_sentence(
+def test_damaged_files_give_one_sentence(
     tmp_path: Path, name: str, content: str | bytes, message: str, refused: Callable[..., None]
 ) -> None:
     refused(tmp_path / name, content, message)

@@ -63,7 +63,7 @@ def test_any_way_to_write_three_columns(tmp_path: Path, content: str, suffix: st
     assert found == (["made by hand"] if "by hand" in content else [])
 
 
-def test_coordinates_by_other_names_than_x_y_z(tmp_path: Path, same_attributes: Same) -> None:
+def test_coordinates_with_other_names(tmp_path: Path, same_attributes: Same) -> None:
     content = "id,lat,lon,h\n1,50.5,8.25,100\n2,50.75,8.5,101\n"
     cloud = read(write_file(tmp_path, "a.csv", content))
     assert cloud.points.tolist() == [[8.25, 50.5, 100], [8.5, 50.75, 101]]
@@ -176,7 +176,7 @@ def test_integers_stay_exact(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("keep", [True, False])
-def test_a_late_fraction_or_large_number_decides_the_dtype(
+def test_later_fraction_or_large_number_decides_the_dtype(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keep: bool
 ) -> None:
     monkeypatch.setattr(text_reader, "_SURVEY_ROWS", 10)
@@ -198,7 +198,7 @@ def test_a_late_fraction_or_large_number_decides_the_dtype(
 
 
 @pytest.mark.parametrize("late", ["256", "1.5", "-3"])
-def test_a_late_value_that_is_no_color_decides_the_names(tmp_path: Path, late: str) -> None:
+def test_later_value_that_is_not_a_color_decides_the_names(tmp_path: Path, late: str) -> None:
     content = "0 0 0 1 2 3\n" * 2000 + f"0 0 0 1 2 {late}\n"
     names = set(read(write_file(tmp_path, "a.xyz", content)).attributes)
     assert names == {"column_3", "column_4", "column_5"}
@@ -212,7 +212,7 @@ def test_chunks_are_full_even_with_comments_between(tmp_path: Path) -> None:
     assert np.concatenate([chunk.points[:, 0] for chunk in chunks]).tolist() == list(range(10))
 
 
-def test_a_decimal_comma_may_come_late(tmp_path: Path) -> None:
+def test_decimal_comma_in_a_later_row(tmp_path: Path) -> None:
     content = "1;2;3\n" * 9 + "1,5;2;3\n"
     assert read(write_file(tmp_path, "a.csv", content)).points[-1].tolist() == [1.5, 2, 3]
 

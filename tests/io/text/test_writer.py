@@ -26,7 +26,7 @@ def test_points_alone_are_plain_numbers(tmp_path: Path) -> None:
     )
 
 
-def test_each_kind_looks_as_its_readers_expect(tmp_path: Path, same_attributes: Same) -> None:
+def test_each_kind_is_written_as_its_readers_expect(tmp_path: Path, same_attributes: Same) -> None:
     colors = np.array([[1, 2, 3]], np.uint8)
     cloud = PointCloud([[1, 2, 3]], {"intensity": np.array([7]), "colors": colors})
     rows = "1.0 2.0 3.0 7 1 2 3\n"
@@ -50,9 +50,7 @@ def test_each_kind_looks_as_its_readers_expect(tmp_path: Path, same_attributes: 
     same_attributes(read(tmp_path / "a.xyzn"), cloud)
 
 
-def test_pts_begins_with_its_count_and_rows_whatever_it_holds(
-    tmp_path: Path, example_cloud: PointCloud
-) -> None:
+def test_pts_begins_with_its_count_and_rows(tmp_path: Path, example_cloud: PointCloud) -> None:
     cloud = example_cloud
     write(tmp_path / "a.pts", cloud)
     lines = (tmp_path / "a.pts").read_text().splitlines()
@@ -121,7 +119,7 @@ def test_more_points_than_announced(
         same_attributes(read(tmp_path / f"a.{suffix}"), cloud)
 
 
-def test_what_text_cannot_hold_is_named(tmp_path: Path) -> None:
+def test_losses_of_text_are_named(tmp_path: Path) -> None:
     cloud = PointCloud(
         [[0, 0, 0]],
         {"label": np.array(["tree"]), "wave": np.array([1j]), "none": np.zeros((1, 0))},
@@ -174,7 +172,7 @@ def test_elements_of_a_mesh_survive_text(tmp_path: Path) -> None:
     np.testing.assert_array_equal(kept["values"], faces["values"])
 
 
-def test_header_tells_fields_before_the_rows_are_read(tmp_path: Path) -> None:
+def test_header_shows_fields_before_the_rows_are_read(tmp_path: Path) -> None:
     with open_writer(tmp_path / "a.xyz", Header(None, {"a": Field(np.dtype("f4"), 2)})) as writer:
         writer.write(PointCloud([[0, 0, 0]], {"a": np.array([[0.1, 0.2]], np.float32)}))
     text = (tmp_path / "a.xyz").read_text()

@@ -108,8 +108,8 @@ class Layout:
                 except PdflowError as error:
                     raise PdflowError(
                         f"The values of attribute {name!r} do not fit {self.columns[part].name}, "
-                        "the widest number of this format: choose a format with "
-                        f"{kind.dtype.name}, such as las, pcd or npz."
+                        f"the widest number of this format: choose one with {kind.dtype.name}, "
+                        "such as las, pcd or npz."
                     ) from error
         return {part: columns[part] for part in self.columns}
 
