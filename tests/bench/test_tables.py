@@ -49,7 +49,7 @@ def test_table(name, bench, score_data, dmr_data, results):
     }
     assert "\\begin{tabular}" in (results / f"{name}.tex").read_text()
     if table.variants is not None:
-        assert "compared with each other only" in done.out
+        assert "compare the rows with each other" in done.out
         assert all("(small, 1 steps)" in r.key.method for r in records if r.group == "ours")
 
 

@@ -67,13 +67,20 @@ class Grid:
 
     def best(self, block: Block, cell: str, column: str) -> float | None:
         """The least value of measured methods, references left out."""
-        values = [
-            row.values[block.name, cell, column]
+        return min(self._measured(block, cell, column).values(), default=None)
+
+    def winner(self, block: Block, cell: str, column: str) -> str | None:
+        """The measured method with the least value, references left out."""
+        values = self._measured(block, cell, column)
+        return min(values, key=lambda name: values[name], default=None)
+
+    def _measured(self, block: Block, cell: str, column: str) -> dict[str, float]:
+        return {
+            row.method: row.values[block.name, cell, column]
             for row in self.rows
             if row.group not in ("reference", "published")
             and (block.name, cell, column) in row.values
-        ]
-        return min(values, default=None)
+        }
 
 
 def column_label(column: str) -> str:
@@ -82,11 +89,17 @@ def column_label(column: str) -> str:
     >>> column_label("cd"), column_label("uniformity_0.4")
     ('CD e-4', 'Uni 0.4 % e-3')
     """
-    name = LABELS.get(column)
-    if name is None:
-        kind, _, size = column.rpartition("_")
-        name = f"Uni {size} %" if kind == "uniformity" else column
-    return f"{name} e{_EXPONENTS[column]}"
+    return f"{column_name(column)} e{_EXPONENTS[column]}"
+
+
+def column_name(column: str) -> str:
+    """What tables call a column.
+
+    >>> column_name("sq_p2s")
+    'P2S'
+    """
+    kind, _, size = column.rpartition("_")
+    return f"Uni {size} %" if kind == "uniformity" else LABELS.get(column, column)
 
 
 def build_grid(table: str, store: Store) -> Grid:
@@ -99,7 +112,10 @@ def build_grid(table: str, store: Store) -> Grid:
     ]
     blocks = _blocks(records)
     methods = sorted(latest, key=lambda name: store.first_seen.index(name))
-    rows = [_measured_row(name, [r for r in records if r.key.method == name]) for name in methods]
+    rows = [
+        _measured_row(name, [r for r in records if r.key.method == name], blocks)
+        for name in methods
+    ]
     rows += [row for p in published_rows(table) if (row := _published_row(p, blocks)) is not None]
     rows.sort(key=lambda row: GROUPS.index(row.group))
     used = {record.run for record in records}
@@ -125,16 +141,16 @@ def _order(cell: str) -> tuple[float, str]:
     return (float(number), unit) if unit == "%" else (0.0, "")
 
 
-def _measured_row(method: str, records: list[Record]) -> Row:
+def _measured_row(method: str, records: list[Record], blocks: Iterable[Block]) -> Row:
     values: dict[tuple[str, str, str], float] = {}
     seconds: dict[tuple[str, str], float] = {}
     shapes: dict[tuple[str, str], int] = {}
-    remarks: dict[str, dict[str, int]] = {}
+    remarks: dict[tuple[str, str], dict[str, int]] = {}
     for place in dict.fromkeys((r.key.block, r.key.cell) for r in records):
         some = [r for r in records if (r.key.block, r.key.cell) == place]
         done = [r for r in some if r.values]
         for r in some:
-            counts = remarks.setdefault(" ".join(place), {})
+            counts = remarks.setdefault(place, {})
             counts[r.remark] = counts.get(r.remark, 0) + 1
         if not done:
             continue
@@ -151,16 +167,21 @@ def _measured_row(method: str, records: list[Record]) -> Row:
         seconds,
         shapes,
         records[-1].facts,
-        tuple(_remarks(remarks)),
+        tuple(_remarks(remarks, blocks)),
         tuple(dict.fromkeys(r.key.block for r in records)),
     )
 
 
-def _remarks(remarks: dict[str, dict[str, int]]) -> Iterable[str]:
-    for place, counts in remarks.items():
-        said = [f"{remark} ({count})" for remark, count in counts.items() if remark]
-        if said:
-            yield f"{place}: {', '.join(said)}"
+def _remarks(
+    remarks: dict[tuple[str, str], dict[str, int]], blocks: Iterable[Block]
+) -> Iterable[str]:
+    """What was remarked in each cell, in the order of the table."""
+    for block in blocks:
+        for cell in block.cells:
+            counts = remarks.get((block.name, cell), {})
+            said = [f"{remark} ({count})" for remark, count in sorted(counts.items()) if remark]
+            if said:
+                yield f"{block.name} {cell}: {', '.join(said)}"
 
 
 def _published_row(published: Published, blocks: Iterable[Block]) -> Row | None:

@@ -11,61 +11,79 @@ from pdflow.bench.peers.rule import tuned_rules
 from pdflow.bench.records import Store
 from pdflow.bench.tables import TABLES
 from pdflow.bench.trends import judge
-from pdflow.bench.writers import markdown_text
+from pdflow.bench.writers import SECONDS_NOTE, markdown_section, provenance
 from pdflow.errors import PdflowError
 
-INTRO = """# Results
+INTRO = f"""# Results
 
-Made by `pdflow bench report` from what `pdflow bench` measured; no number is entered by hand. Every
-table names the commands, the commit, the machine and the weights that made it. Bold is the best of
-what was measured here. Published rows are quoted with their source and were not measured here.
-CD, P2M and HD are of squared distances, as in the paper; `oracle` is the noisy input projected onto
-the true surface, so it shows what tangential noise alone costs."""
+How pdflow compares with other tools and with published numbers, on the tables of the paper. Lower
+is better everywhere, and **bold** is the best value measured here. Published rows name their
+source; they were not measured here. CD, P2M and HD use squared distances, as in the paper. `noisy`
+is the input itself. `oracle` is the input projected onto the true surface: it shows what tangential
+noise alone costs. {SECONDS_NOTE}
+
+`pdflow bench report` writes this page from stored results; no number is entered by hand. The last
+section lists the weights, commands, commits and machines."""
 
 TRENDS = """## Do the paper's trends hold?
 
-Networks of ablations are trained briefly, and all alike (their tables say how): what they show is
-the start of a training, not its end. Differences of CD below 1 % count as none."""
+Which of the paper's claims about its design our measurements support."""
 
-PEERS = """## The peers and their parameters
+HOW_TRENDS = """How it was made: differences of CD below 1 % count as none. The networks of the
+ablations are all trained alike and briefly (see their tables), so they show the start of a
+training, not its end."""
 
-No peer is told the noise level, as ours is not. Where it looks follows from one rule for all
-clouds, radius^2 = (a * spacing)^2 + (c * noise)^2, with the spacing and our own estimate of the
-noise taken from the noisy cloud; a, c, the number of runs and the one further number of a tool were
-tuned once, on held-out training shapes (`benchmarks/tune_peers.py`). The estimate is not counted in
-their time.
+PEERS = """## Parameters of the other tools
 
-| peer | a | c | runs | further number |
+The parameters of each tool: one set for all clouds, tuned once.
+
+| tool | a | c | runs | further parameter |
 | --- | ---: | ---: | ---: | ---: |"""
 
+HOW_PEERS = """How it was made: no tool gets the noise level, and neither does pdflow. The radius of
+a neighbourhood follows from radius^2 = (a * spacing)^2 + (c * noise)^2, with spacing and noise
+estimated from the noisy cloud; the time of that estimate is not counted. a, c, the number of runs
+and the one further parameter of a tool were tuned on held-out training shapes
+(`benchmarks/tune_peers.py`)."""
+
 LATENT_FILE, LATENT_PICTURE = "latent.json", "latent.png"
-"""What `pdflow latent -o latent.png --json` drew and printed, where it was kept."""
+"""The picture and the output of `pdflow latent -o latent.png --json`, if they were kept."""
 LATENT = """## Latent space
 
-The supplement's experiment, `pdflow latent ... --json`: a patch decoded from four codes. In the
-paper an offset of z_p shifts all points alike, and one of z_c moves every point in its own way.
+A patch decoded from four latent codes, as in the paper's supplement. There, an offset of z_p shifts
+all points alike, and an offset of z_c moves each point in its own way.
 
 | code | moved by, in patch radii | share of it that is a common shift |
 | --- | ---: | ---: |"""
 
+HOW_LATENT = "How it was made: `pdflow latent IN -o latent.png --json`."
+
+PROVENANCE = "## Provenance"
+
 
 def report_text(folder: Path, page: Path) -> str:
-    """The document of all tables in a folder, as it is to stand in the file `page`."""
+    """The document of all tables in a folder, to be written to the file `page`."""
     grids = measured_grids(folder)
     if not grids:
         raise PdflowError(f"{folder} holds no results: run `pdflow bench TABLE` first.")
     absent = [name for name in TABLES if name not in grids]
     parts = [INTRO, TRENDS]
-    parts.append("\n".join(judgement.line() for judgement in judge(grids)))
-    parts += [markdown_text(TABLES[name], grid).rstrip() for name, grid in grids.items()]
+    parts += ["\n".join(judgement.line() for judgement in judge(grids)), HOW_TRENDS]
+    parts += [markdown_section(TABLES[name], grid) for name, grid in grids.items()]
     if (folder / LATENT_FILE).exists():
         parts.append(_latent(folder / LATENT_FILE))
-    if (folder / LATENT_PICTURE).exists():
-        place = Path(os.path.relpath(folder / LATENT_PICTURE, page.parent)).as_posix()
-        parts.append(f"![The patches of these codes, in the same order]({place})")
-    parts.append(_peers())
+        if (folder / LATENT_PICTURE).exists():
+            place = Path(os.path.relpath(folder / LATENT_PICTURE, page.parent)).as_posix()
+            parts.append(f"![The patches of these codes, in the same order]({place})")
+        parts.append(HOW_LATENT)
+    parts += [_peers(), HOW_PEERS]
     if absent:
         parts.append(f"## Not measured yet\n\n{', '.join(absent)}.")
+    parts.append(PROVENANCE)
+    parts += [
+        f"**{TABLES[name].title}**\n\n" + "\n".join(f"- {fact}" for fact in provenance(grid))
+        for name, grid in grids.items()
+    ]
     return "\n\n".join(parts) + "\n"
 
 

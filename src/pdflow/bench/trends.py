@@ -1,4 +1,4 @@
-"""What the paper claims of its design, judged by the figures measured here."""
+"""The paper's claims about its design, judged by what was measured here."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pdflow.bench.layout import Grid
 SAME = 0.01
 """Relative difference of CD below which two results count as the same."""
 UNCONVERGED = 0.5
-"""Share of the noise in CD that a network must leave to count as not converged."""
+"""A network that leaves this share of the noise in CD has not converged."""
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """A claim, whether the figures bear it out (None: nothing measured), and those figures."""
+    """A claim, whether the figures support it (None: nothing measured), and those figures."""
 
     claim: str
     holds: bool | None
@@ -46,8 +46,8 @@ def _vanilla_flow(grid: Grid) -> Verdict | None:
         return None
     augmented = {name: cd for name, cd in cds.items() if name not in ("noisy", "D_a = 0")}
     best = min(augmented.values())
-    left = (cds["D_a = 0"] - best) / max(cds["noisy"] - best, 1e-12)
-    return cds["D_a = 0"] > best and left >= UNCONVERGED, _listed(cds)
+    remainder = (cds["D_a = 0"] - best) / max(cds["noisy"] - best, 1e-12)
+    return cds["D_a = 0"] > best and remainder >= UNCONVERGED, _listed(cds)
 
 
 def _filters(grid: Grid) -> Verdict | None:
@@ -77,7 +77,7 @@ def _own_noise(grid: Grid) -> Verdict | None:
         own = cds.get(f"trained on {cell}")
         if own is None:
             return None
-        wins.append((_at_most(own, min(cds.values())), f"{cell}: {own:.2f} of {_listed(cds)}"))
+        wins.append((_at_most(own, min(cds.values())), f"on {cell}, {_listed(cds)}"))
     return all(won for won, _ in wins), "; ".join(figures for _, figures in wins)
 
 
@@ -94,12 +94,12 @@ def _ours_first(grid: Grid) -> Verdict | None:
 
 CLAIMS: tuple[tuple[str, str, Callable[[Grid], Verdict | None]], ...] = (
     ("The vanilla flow (D_a = 0) fails to converge", "augment-dims", _vanilla_flow),
-    ("Of the filters LCC is at least as good as FBM, and FBM as LBM", "filters", _filters),
+    ("LCC is at least as good a filter as FBM, and FBM as LBM", "filters", _filters),
     ("The inverse flow beats an MLP as decoder", "architecture", _inverse),
     ("Without a mask (D_m = 0) the network returns its input", "masked-dims", _no_mask),
-    ("On each noise the network that was trained on it is the best", "training-noise", _own_noise),
+    ("On each kind of noise, no network beats the one trained on it", "training-noise", _own_noise),
     (
-        "Ours is first in CD in every cell of PUSet among everything measured here",
+        "pdflow has the lowest CD in every cell of PUSet among all tools measured here",
         "puset",
         _ours_first,
     ),

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from pdflow.bench.layout import Block, Grid, Row, column_label
+from pdflow.bench.layout import Block, Grid, Row, column_label, column_name
 from pdflow.bench.tables.table import Table
 from pdflow.io import atomic_path
 
 SECONDS = "CPU s"
+SECONDS_NOTE = (
+    f"{SECONDS} is CPU time per shape, summed over cores, without loading; where the load exceeds "
+    "the number of cores, other programs ran at the same time."
+)
 MISSING = "-"
 
 
@@ -64,22 +69,28 @@ def csv_text(grid: Grid) -> str:
 
 
 def markdown_text(table: Table, grid: Grid) -> str:
-    """Title, a table for each block, and what must be known to judge it."""
-    parts = [f"## {table.title}", f"The paper's {table.source}. {table.note}"]
+    """A whole table: what it shows, its blocks, how it was made, and from what."""
+    origin = _listed([*provenance(grid), SECONDS_NOTE])
+    return f"{markdown_section(table, grid)}\n\nProvenance:\n\n{origin}\n"
+
+
+def markdown_section(table: Table, grid: Grid) -> str:
+    """A table without its provenance."""
+    parts = [f"## {table.title}", _opening(table, grid)]
     for block in grid.blocks:
         lines = _lines(grid, block, lambda text: f"**{text}**")
         heads, *rows = ([cell.replace("|", "/") for cell in line] for line in lines)
         rule = ["---"] + ["---:"] * (len(heads) - 1)
         body = "\n".join(f"| {' | '.join(line)} |" for line in (heads, rule, *rows))
         parts.append(f"**{block.name}**\n\n{body}")
-    parts += ["\n".join(f"- {note}" for note in _notes(grid))]
-    return "\n\n".join(parts) + "\n"
+    parts.append(f"How it was made:\n\n{_listed([table.note, *_notes(grid)])}")
+    return "\n\n".join(parts)
 
 
 def latex_text(table: Table, grid: Grid) -> str:
     """A tabular for each block, with its caption as a comment."""
-    parts = [f"% {table.title}. The paper's {table.source}. {table.note}"]
-    parts += [f"% {note}" for note in _notes(grid)]
+    parts = [f"% {table.title}. {_opening(table, grid)}"]
+    parts += [f"% {note}" for note in (table.note, *_notes(grid), *provenance(grid), SECONDS_NOTE)]
     for block in grid.blocks:
         heads, *rows = _lines(grid, block, lambda text: f"\\textbf{{{text}}}")
         parts.append(f"% {block.name}")
@@ -143,29 +154,56 @@ def _range(values: list[float]) -> str:
     return f"{low:g}" if low == high else f"{low:g} to {high:g}"
 
 
-def _notes(grid: Grid) -> list[str]:
-    """How the measured rows were made."""
-    counts = sorted({count for row in grid.rows for count in row.shapes.values()})
-    notes = [f"Means over {' to '.join(map(str, counts))} shapes, each weighing the same."]
+def provenance(grid: Grid) -> list[str]:
+    """Weights, commands, commits and machines of the measured rows."""
+    facts = []
     weights = {
         row.facts["weights"]: row.method for row in reversed(grid.rows) if "weights" in row.facts
     }
     if weights:
         named = ", ".join(f"{name} {digest}" for digest, name in reversed(weights.items()))
-        notes.append(f"Weights (SHA-256, first digits): {named}.")
-    notes += [
-        f"{row.method}, passes x parts (shapes): {'; '.join(row.remarks)}."
-        for row in grid.rows
-        if row.remarks
-    ]
+        facts.append(f"Weights (SHA-256, first digits): {named}.")
     loads: dict[str, list[float]] = {}
     for run in grid.runs:
         made = f"`{run.command}`: seed {run.seed}, commit {run.commit}, {run.machine}"
         loads.setdefault(made, []).append(run.load)
-    notes += [f"{made}, load {_range(found)} at the start." for made, found in loads.items()]
-    if any(row.seconds for row in grid.rows):
-        notes.append(
-            f"{SECONDS}: time of all cores together, per shape, without loading; measured while "
-            "other programs ran where the load is above the number of cores."
-        )
+    return facts + [f"{made}, load {_range(found)} at the start." for made, found in loads.items()]
+
+
+def _opening(table: Table, grid: Grid) -> str:
+    """What a table shows, and which measured rows are best in its main column."""
+    opening = f"{table.shows} (the paper's {table.source})."
+    label = column_name(table.headline)
+    wins = Counter(
+        winner
+        for block in grid.blocks
+        for cell in block.cells
+        if (winner := grid.winner(block, cell, table.headline)) is not None
+    )
+    if not wins:
+        return opening
+    if len(wins) == 1:
+        (winner,) = wins
+        where = f" in all {wins[winner]} cells" if wins[winner] > 1 else ""
+        return f"{opening} Of the rows measured here, {winner} has the lowest {label}{where}."
+    counts = ", ".join(f"{name} in {count}" for name, count in wins.most_common())
+    return f"{opening} Lowest {label} of the rows measured here, by number of cells: {counts}."
+
+
+def _notes(grid: Grid) -> list[str]:
+    """How the measured rows were made, besides what the table says itself."""
+    counts = sorted({count for row in grid.rows for count in row.shapes.values()})
+    notes = [f"Means over {' to '.join(map(str, counts))} shapes, with equal weights."]
+    same: dict[str, list[str]] = {}
+    for row in grid.rows:
+        if row.remarks:
+            same.setdefault("; ".join(row.remarks), []).append(row.method)
+    notes += [
+        f"Passes x partitions (shapes) of {', '.join(names)}: {remarks}."
+        for remarks, names in same.items()
+    ]
     return notes
+
+
+def _listed(sentences: Iterable[str]) -> str:
+    return "\n".join(f"- {sentence}" for sentence in sentences)

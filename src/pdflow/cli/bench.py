@@ -120,7 +120,9 @@ def _run(name: str, options: Options) -> None:
 
 
 def _report(folder: Path, docs: Path | None) -> None:
-    from pdflow.bench.report import report_text
+    from pdflow.bench.report import measured_grids, report_text
+    from pdflow.bench.tables import TABLES
+    from pdflow.bench.writers import write_all
     from pdflow.io import atomic_path
 
     if docs is None:
@@ -128,7 +130,9 @@ def _report(folder: Path, docs: Path | None) -> None:
     text = report_text(folder, docs)
     with atomic_path(docs) as temporary:
         Path(temporary).write_text(text)
-    typer.echo(f"wrote {docs}")
+    for name, grid in measured_grids(folder).items():
+        write_all(folder, TABLES[name], grid)
+    typer.echo(f"wrote {docs}, and the tables in {folder}")
 
 
 def _command(table: Table, options: Options) -> str:

@@ -1,4 +1,4 @@
-"""What the tables of trained variants share: their cells and what must be said of them."""
+"""What the tables of trained variants share: their cells, and how they were made."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ METRICS = ("cd", "p2m")
 POINTS = 10_000
 LEVEL = 0.02
 NOTE = (
-    f"Every network got the same number of patches ({BATCH} a step; the steps stand with its "
-    "name), far fewer than the paper's 1.2 million or more: the rows are compared with each other "
-    "only, not with the published ones. Small networks have D_h = 24, a quarter of the paper's "
+    f"Every network was trained on the same number of patches ({BATCH} per step; its name gives "
+    "the steps), far fewer than the paper's 1.2 million or more: compare the rows with each other, "
+    "not with the published ones. Small networks have D_h = 24, a quarter of the paper's "
     "neighbours and patches of 128 points, centred and of one radius. One pass over the whole "
     "cloud, rows kept."
 )
@@ -25,6 +25,7 @@ NOTE = (
 def ablation_table(
     name: str,
     title: str,
+    shows: str,
     source: str,
     variants: Callable[[Training], list[Variant]],
     levels: tuple[float, ...] = (LEVEL,),
@@ -37,4 +38,4 @@ def ablation_table(
         )
         return gaussian_cells(chosen, METRICS)
 
-    return Table(name, title, source, NOTE, cells, noisy_input, variants)
+    return Table(name, title, shows, source, NOTE, cells, noisy_input, variants)

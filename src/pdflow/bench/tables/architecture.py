@@ -16,4 +16,10 @@ def variants(training: Training) -> list[Variant]:
     ]
 
 
-TABLE = ablation_table("architecture", "Flow architectures", "Table 3", variants)
+TABLE = ablation_table(
+    "architecture",
+    "Flow architectures",
+    "Depth L of the flow, and an MLP as decoder in place of the inverse flow",
+    "Table 3",
+    variants,
+)

@@ -10,7 +10,7 @@ MASKED = 6
 
 
 def variants(training: Training) -> list[Variant]:
-    """D_a from the vanilla flow on, with the LCC filter, as the paper's curves."""
+    """D_a = 0 (the vanilla flow) to 64, with the LCC filter, as in the paper's curves."""
     return [
         variant(f"D_a = {dims}", training, augment_dims=dims, masked_dims=min(MASKED, 3 + dims))
         for dims in AUGMENT_DIMS
@@ -18,5 +18,9 @@ def variants(training: Training) -> list[Variant]:
 
 
 TABLE = ablation_table(
-    "augment-dims", "Augmented dimensions", "figure of the augmentation channels", variants
+    "augment-dims",
+    "Augmented dimensions",
+    "Number D_a of augmented channels, from the vanilla flow (D_a = 0) on, with the LCC filter",
+    "figure of the augmentation channels",
+    variants,
 )

@@ -68,8 +68,9 @@ def _normals(path: Path, count: int) -> Points | None:
 TABLE = Table(
     "dmrset",
     "DMRSet with Gaussian noise",
+    "Error on the test shapes of DMRSet, by resolution and level of Gaussian noise",
     "supplement, table of DMRSet",
-    "Noise is drawn with the seed below; 20K points are an even choice of the released 50K, as in "
-    "the paper. P2S is of squared distances, which is what the paper's magnitudes are.",
+    "Noise is drawn with the seed of the run. The 20K points are sampled evenly from the released "
+    "50K, as in the paper. P2S uses squared distances, as the paper's magnitudes show.",
     cells,
 )

@@ -1,4 +1,4 @@
-"""Table 4: how the noise is taken out of the latent code."""
+"""Table 4: filters that remove noise from the latent code."""
 
 from __future__ import annotations
 
@@ -18,4 +18,11 @@ def variants(training: Training) -> list[Variant]:
     ]
 
 
-TABLE = ablation_table("filters", "Filtering strategies", "Table 4", variants, LEVELS)
+TABLE = ablation_table(
+    "filters",
+    "Filtering strategies",
+    "Three filters of the latent code, with and without their own loss",
+    "Table 4",
+    variants,
+    LEVELS,
+)

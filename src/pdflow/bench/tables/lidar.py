@@ -33,9 +33,10 @@ def _cell(options: Options, level: float) -> Cell:
 TABLE = Table(
     "lidar",
     "PUSet meshes under a simulated LiDAR",
+    "Error on simulated LiDAR scans of the meshes of PUSet",
     "supplement, table of simulated LiDAR noise",
-    "The scanner is `pdflow noise --kind lidar` (six heads, 5K to 21K returns a shape); the "
-    "ground truth is the same scan without errors. The paper's scanner settings are not published, "
-    "so its rows are no yardstick for ours.",
+    "The scanner is `pdflow noise --kind lidar` (six heads, 5K to 21K returns per shape); the "
+    "ground truth is the same scan without errors. The paper does not publish its scanner "
+    "settings, so its rows cannot be compared with ours.",
     cells,
 )

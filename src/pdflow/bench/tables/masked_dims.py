@@ -16,5 +16,9 @@ def variants(training: Training) -> list[Variant]:
 
 
 TABLE = ablation_table(
-    "masked-dims", "Masked channels of FBM", "figure of the masked channels", variants
+    "masked-dims",
+    "Masked channels of FBM",
+    "Number D_m of the 35 latent channels that a fixed mask sets to zero",
+    "figure of the masked channels",
+    variants,
 )

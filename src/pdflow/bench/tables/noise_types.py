@@ -30,8 +30,9 @@ def cells(options: Options) -> list[Cell]:
 TABLE = Table(
     "noise-types",
     "PUSet with other noise",
+    "Error on PUSet under four kinds of noise that are not isotropic Gaussian",
     "supplement, table of noise types",
-    "Noise of `pdflow noise` with the settings of ScoreDenoise's supplement, drawn anew with the "
-    "seed below: the paper's draws are not published.",
+    "Noise comes from `pdflow noise` with the settings of ScoreDenoise's supplement, drawn with "
+    "the seed of the run: the paper's draws are not published.",
     cells,
 )

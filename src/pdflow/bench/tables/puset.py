@@ -21,8 +21,9 @@ def cells(options: Options) -> list[Cell]:
 TABLE = Table(
     "puset",
     "PUSet with Gaussian noise",
+    "Error on the test shapes of PUSet, by resolution and level of Gaussian noise",
     "Table 1",
-    "All methods are given the noisy points only; the noise level is not told. Learned methods of "
-    "the literature choose their iterations by the known level.",
+    "Every method gets the noisy points only, not the noise level. Learned methods of the "
+    "literature choose their iterations by the known level.",
     cells,
 )

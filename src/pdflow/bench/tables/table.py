@@ -27,18 +27,22 @@ class Table:
     """A table of the paper.
 
     name     of the command and of the files
-    title    what it shows
+    title    heading
+    shows    what it shows, in a phrase
     source   where it stands in the paper
-    note     what a reader must know to judge it
+    note     how it was made: what a reader must know to judge it
     cells    its cells, for given options
     methods  its rows, for given options
     variants networks that are trained for it and are its rows besides `methods`
+    headline column that its opening sentence speaks of
     """
 
     name: str
     title: str
+    shows: str
     source: str
     note: str
     cells: Callable[[Options], list[Cell]]
     methods: Methods = installed_methods
     variants: Callable[[Training], list[Variant]] | None = None
+    headline: str = "cd"

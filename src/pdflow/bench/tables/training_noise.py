@@ -30,6 +30,7 @@ def cells(options: Options) -> list[Cell]:
 TABLE = Table(
     "training-noise",
     "Trained on one noise, measured on another",
+    "Networks trained on one kind of noise, each measured on three kinds",
     "supplement, table of training noise",
     NOTE,
     cells,
