@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pdflow import read, write
-from pdflow.noise.models import KINDS
+from pdflow.noise import KINDS
 
 
 def test_points_move_and_everything_else_stays(pdflow, scan, cloud, tmp_path):

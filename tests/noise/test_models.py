@@ -4,13 +4,13 @@ import pytest
 from pdflow.errors import PdflowError
 from pdflow.geometry import unit_sphere
 from pdflow.noise import KINDS, add_noise
-from pdflow.noise.models import ANISOTROPIC_COVARIANCE
+from pdflow.noise.kinds import ANISOTROPIC_COVARIANCE
 
 COUNT = 40_000
 LEVEL = 0.03
 RADIUS = 250.0
 
-# Covariance of the offsets at s = 1, from the formulas in the module's docstring.
+# Covariance of the offsets at s = 1, from the formulas in their descriptions.
 COVARIANCES = {
     "gaussian": np.eye(3),
     "anisotropic": np.array([[1, -1 / 2, -1 / 4], [-1 / 2, 1, -1 / 4], [-1 / 4, -1 / 4, 1]]),

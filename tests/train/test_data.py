@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from pdflow.train.data import PatchPool, random_rotations
+from pdflow.train.data import PatchPool, draw_noise, random_rotations
 
 
 def test_batches_are_noisy_patches_around_their_seed(pool: PatchPool) -> None:
@@ -93,3 +93,14 @@ def test_overlapping_patches_leave_the_first_ones_as_they_were(pool: PatchPool) 
     assert part.pairs is not None
     assert two.pairs is not None
     assert torch.equal(part.pairs.rows, two.pairs.rows[1:])
+
+
+def test_every_patch_gets_one_kind() -> None:
+    generator = torch.Generator().manual_seed(0)
+    offsets, spread = draw_noise(
+        ["unidirectional", "gaussian"], (40, 50), torch.device("cpu"), generator
+    )
+    along_x = (offsets[..., 1:] == 0).all(2)
+    assert (along_x.all(1) | ~along_x.any(1)).all()
+    assert 5 < along_x.all(1).sum() < 35
+    assert torch.equal(along_x.all(1), spread < 1)

@@ -17,6 +17,7 @@ from pdflow.cli.options import (
 )
 from pdflow.cli.progress import Result, say_results
 from pdflow.errors import PdflowError
+from pdflow.noise.kinds import KINDS
 
 if TYPE_CHECKING:
     from pdflow.cloud import PointCloud
@@ -33,8 +34,7 @@ def run(
         str,
         option(
             "--kind KIND",
-            "Kind of noise: gaussian, anisotropic, unidirectional, uniform, discrete or "
-            "laplace; or lidar, which scans a mesh.",
+            f"Kind of noise: {', '.join(KINDS)}; or lidar, which scans a mesh.",
         ),
     ] = "gaussian",
     level: Annotated[
@@ -56,8 +56,6 @@ def run(
     Rows, attributes and metadata of a cloud stay, only its points move.
     With `--kind lidar` the input is a mesh and the output is what a rotating scanner sees of it.
     """
-    from pdflow.noise.models import KINDS
-
     if kind not in (*KINDS, LIDAR):
         raise PdflowError(f"Unknown noise {kind!r}: choose one of {', '.join((*KINDS, LIDAR))}.")
     scans = kind == LIDAR

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from pdflow.errors import PdflowError
-from pdflow.train.noise import draw_noise
+from pdflow.noise.kinds import KINDS
 from pdflow.train.pairs import PatchPairs, cut_pairs
 from pdflow.train.patches import cut_patches
 
@@ -110,7 +110,7 @@ class PatchPool:
         scales   smallest and largest random scale, applied before the noise
         radius   None keeps the unit-sphere scale; a number scales every patch to that radius
         centred  whether the seed becomes the origin
-        kinds    noises of `pdflow.noise.models`; every patch gets one of them
+        kinds    names in `pdflow.noise.KINDS`; every patch gets one of them
         deform   size of a random linear map that stretches and shears patches before the noise
         bend     size of a random quadratic map that bends patches around their seed, which moves
                  the rim of the surroundings by about this share of their radius
@@ -139,6 +139,28 @@ class PatchPool:
             sigma * first.scale[:, 0, 0],
             cut_pairs(noisy, sought, first, radius, centred) if pairs else None,
         )
+
+
+def draw_noise(
+    kinds: Sequence[str],
+    shape: tuple[int, int],
+    device: torch.device,
+    generator: torch.Generator | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Offsets (B, N, 3) at s = 1 for `shape` (B, N), each patch with one of `kinds`.
+
+    The second result (B,) is their standard deviation, the root of the mean over the axes. All
+    kinds are drawn for all patches and one is picked, and nothing is copied to the device, so
+    that a step can be recorded.
+    """
+    patches, chosen_from = shape[0], [KINDS[kind] for kind in kinds]
+    offsets = torch.stack([kind.draw_tensor(shape, device, generator) for kind in chosen_from])
+    spreads = torch.stack(
+        [torch.full((patches,), kind.spread, device=device) for kind in chosen_from]
+    )
+    chosen = torch.randint(len(kinds), (patches,), generator=generator, device=device)
+    rows = torch.arange(patches, device=device)
+    return offsets[chosen, rows], spreads[chosen, rows]
 
 
 def _product(rows: Tensor, matrices: Tensor) -> Tensor:

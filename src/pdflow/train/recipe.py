@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 from pdflow.config import MOVED_SETTINGS, FlowConfig, InferenceConfig
 from pdflow.errors import PdflowError
+from pdflow.noise.kinds import KINDS
 from pdflow.train.losses import LossConfig
-from pdflow.train.noise import NOISES
 from pdflow.train.precision import PRECISIONS
 
 try:
@@ -33,7 +33,7 @@ class DataConfig:
     """Which patches a step sees.
 
     levels       smallest and largest noise, relative to the bounding sphere; drawn per patch
-    noise        kinds of `pdflow.noise.models`; every patch gets one of them
+    noise        names in `pdflow.noise.KINDS`; every patch gets one of them
     scales       smallest and largest random scale
     deform       size of a random linear map that stretches and shears patches; 0 makes none
     bend         size of a random quadratic map that bends them; 0 makes none
@@ -60,7 +60,7 @@ class DataConfig:
 
     def __post_init__(self) -> None:
         for kind in self.noise:
-            _choose("noise", kind, tuple(NOISES))
+            _choose("noise", kind, tuple(KINDS))
         _choose("cut", self.cut, CUTS)
         if not self.noise or not self.resolutions or min(self.seeds, *self.resolutions) < 1:
             raise PdflowError("Data need a noise, a resolution and seeds of 1 or more.")
