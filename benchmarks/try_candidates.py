@@ -24,9 +24,9 @@ import torch
 from pdflow.config import FlowConfig, InferenceConfig
 from pdflow.device import best_device
 from pdflow.provenance import describe_machine, source_version
+from pdflow.train.checkpoint import provenance
 from pdflow.train.folders import read_source
 from pdflow.train.loop import Trainer
-from pdflow.train.provenance import provenance
 from pdflow.train.recipe import Recipe, load_recipe
 from pdflow.train.shapes import Source
 from pdflow.train.validation import Validation

@@ -1,4 +1,4 @@
-"""Checkpoints: training goes on from them to the same bits as if it had never stopped."""
+"""What a run keeps: checkpoints, from which training goes on to the same bits, and provenance."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from safetensors.torch import save_file
 
 from pdflow.errors import PdflowError
 from pdflow.io.atomic import atomic_path
+from pdflow.provenance import source_version
 from pdflow.train.loop import Trainer
 from pdflow.train.recipe import Recipe
 from pdflow.weights import read_tensors
@@ -66,3 +67,30 @@ def _check_recipe(saved: dict[str, Any], recipe: Recipe, path: Path) -> None:
                     f"{path} was trained with [{section}] {name} = {before}, the recipe says "
                     f"{value}: name another output folder, or use the recipe as it was."
                 )
+
+
+def provenance(trainer: Trainer, data_sha256: str) -> dict[str, Any]:
+    """What the header of a weight file says of the run that made it."""
+    recipe = trainer.recipe
+    return {
+        "recipe": recipe.as_dict(),
+        "seed": recipe.optim.seed,
+        "data_sha256": data_sha256,
+        "init_sha256": trainer.init_sha256,
+        "commit": source_version(digits=40),
+        "steps": trainer.step_count,
+        "skipped_steps": int(trainer.skipped),
+        "patches": trainer.step_count * recipe.optim.batch,
+        "share": trainer.share,
+        "minutes": trainer.seconds / 60,
+        "device": device_name(trainer.device),
+        "processes": trainer.workers.count,
+        "torch": torch.__version__,
+    }
+
+
+def device_name(device: torch.device) -> str:
+    """The GPU's name, or the number of threads on a CPU."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"cpu, {torch.get_num_threads()} threads"

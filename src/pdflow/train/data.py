@@ -5,7 +5,7 @@ Everything runs on the device, so that no step waits for a worker.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,19 +39,18 @@ class Batch:
     pairs: PatchPairs | None = None
 
     def __getitem__(self, part: slice) -> Batch:
-        pairs = self.pairs and self.pairs[part]
-        return Batch(self.noisy[part], self.clean[part], self.sigma[part], pairs)
+        return self.map(lambda tensor: tensor[part])
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> Batch:
+        """The batch with every tensor changed by the same function."""
+        pairs = self.pairs and self.pairs.map(change)
+        return Batch(change(self.noisy), change(self.clean), change(self.sigma), pairs)
 
     def tensors(self) -> dict[str, Tensor]:
         """All tensors by name; not copies."""
         named = {"noisy": self.noisy, "clean": self.clean, "sigma": self.sigma}
         pairs = vars(self.pairs) if self.pairs else {}
         return named | {f"pairs.{name}": tensor for name, tensor in pairs.items()}
-
-    def to(self, device: str) -> Batch:
-        """The batch on a device."""
-        pairs = self.pairs and self.pairs.to(device)
-        return Batch(self.noisy.to(device), self.clean.to(device), self.sigma.to(device), pairs)
 
 
 class PatchPool:

@@ -63,13 +63,10 @@ class Workers:
         """Replace tensors by their means over all processes: one message for all of them."""
         if self.count == 1:
             return
-        flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
+        flat = flattened(tensors)
         dist.all_reduce(flat)
         flat /= self.count
-        parts = flat.split([tensor.numel() for tensor in tensors])
-        torch._foreach_copy_(
-            list(tensors), [p.view_as(t) for p, t in zip(parts, tensors, strict=True)]
-        )
+        fill_(tensors, flat)
 
     def agree(self, values: Sequence[float], device: torch.device) -> list[float]:
         """The values of the first process, for all: clocks and roundings differ."""
@@ -79,6 +76,17 @@ class Workers:
         dist.broadcast(shared, 0)
         result: list[float] = shared.tolist()
         return result
+
+
+def flattened(tensors: Sequence[Tensor]) -> Tensor:
+    """All values of some tensors, one after the other, as a copy (n,)."""
+    return torch.cat([tensor.reshape(-1) for tensor in tensors])
+
+
+def fill_(tensors: Sequence[Tensor], flat: Tensor) -> None:
+    """Write the values (n,) of `flattened` back."""
+    parts = flat.split([tensor.numel() for tensor in tensors])
+    torch._foreach_copy_(list(tensors), [p.view_as(t) for p, t in zip(parts, tensors, strict=True)])
 
 
 class DividedPDFlow(PDFlow):

@@ -16,7 +16,7 @@ from pdflow.errors import PdflowError
 from pdflow.model import PDFlow
 from pdflow.train.capture import Clock, captured
 from pdflow.train.data import Batch, PatchPool
-from pdflow.train.distributed import DividedPDFlow, Workers
+from pdflow.train.distributed import DividedPDFlow, Workers, fill_, flattened
 from pdflow.train.initial import start_from
 from pdflow.train.losses import joint_loss
 from pdflow.train.precision import matmul_precision
@@ -29,7 +29,7 @@ LOG_EVERY = 500
 """Steps between two lines of the log, which hold the mean of their losses."""
 
 CLOCK_EVERY = 10
-"""Steps of a GPU after which the clock is read: it waits for the steps before."""
+"""Steps on a GPU between two readings of the clock, each of which waits for steps before it."""
 
 TERMS = ("loss", "rec", "prior", "denoise", "chamfer", "consistency")
 
@@ -42,7 +42,7 @@ class Trainer:
     pool        the patches to train on
     validation  patches of held-out shapes; without them nothing is validated
     init        weights to start from: a file or a shipped name
-    workers     the processes that share the work, where there are several
+    workers     the processes that share the work, if there are several
     """
 
     def __init__(
@@ -72,9 +72,11 @@ class Trainer:
         self.schedule = Schedule(recipe.optim)
         self.rate = torch.zeros((), device=device)
         self.bad = torch.zeros((), device=device)
-        self.optimizer = self._adam()
+        self.optimizer = _skipping_adam(
+            self.parameters, self.rate, self.bad, recipe.optim.betas, self.device
+        )
         self.batch = self._draw()
-        """What the next step trains on; it is drawn while the last one is made."""
+        """What the next step trains on; it is drawn during the step before."""
         self.sums = torch.zeros(len(TERMS), device=device)
         self.counted = torch.zeros((), device=device)
         self.skipped = torch.zeros((), device=device)
@@ -83,36 +85,6 @@ class Trainer:
         self.seconds = 0.0
         self.stop = False
         """Set it, from a signal handler for example, to end `fit` after the current step."""
-
-    def step(self) -> None:
-        """One step: loss, gradient, clip, Adam, average, batch. It never waits for the device.
-
-        A gradient that is not finite changes nothing but the batch and the count of skipped steps.
-        """
-        with Beside(self.pool.surroundings) as drawing:
-            drawn = self._draw().tensors().values()
-        before = self._statistics()
-        terms = self._loss(self.workers.part(self.batch))
-        self.optimizer.zero_grad(set_to_none=True)
-        terms[0].backward()
-        self.workers.average_([p.grad for p in self.parameters if p.grad is not None])
-        norm = torch.nn.utils.clip_grad_norm_(self.parameters, self.recipe.optim.clip)
-        good = torch.isfinite(norm)
-        self.bad.copy_(~good)
-        self.optimizer.step()
-        with torch.no_grad():
-            moves = torch._foreach_sub(self.parameters, self.averages)
-            torch._foreach_mul_(moves, good * (1 - self.recipe.optim.ema))
-            torch._foreach_add_(self.averages, list(moves))
-            if before is not None:
-                kept = torch.where(good, self._statistics(), before)  # type: ignore[arg-type]
-                parts = kept.split([statistic.numel() for statistic in self.running])
-                torch._foreach_copy_(self.running, [*map(Tensor.view_as, parts, self.running)])
-            self.sums += torch.where(good, terms, 0.0)
-            self.counted += good
-            self.skipped += self.bad
-            drawing.join(*drawn)
-            torch._foreach_copy_(list(self.batch.tensors().values()), list(drawn))
 
     def fit(
         self,
@@ -125,8 +97,8 @@ class Trainer:
         """Train until the recipe's last step, or until the minutes are over.
 
         anneal   let the schedule end with the minutes instead of with the recipe's steps
-        log      is given the figures of every LOG_EVERY steps, and those of each validation
-        advance  is given the share of the run that was made since the last call
+        log      gets the figures of every LOG_EVERY steps, and those of each validation
+        advance  gets the share of the run that was made since the last call
         """
         if anneal and minutes == inf:
             raise PdflowError("A schedule cannot end with the minutes without a number of them.")
@@ -135,16 +107,15 @@ class Trainer:
         if over:
             return
         with matmul_precision(self.recipe.optim.precision):
-            run = (
-                captured(self.step, self.tensors(), self.device)
-                if self._can_be_captured()
-                else self.step
+            can_be_captured = self.device.type == "cuda" and self.recipe.loss.matching != "exact"
+            step = (
+                captured(self.step, self.tensors(), self.device) if can_be_captured else self.step
             )
             begun = seconds = clock.seconds()
             first_step, first_share = self.step_count, self.share
             while not over:
                 self.rate.fill_(self.schedule.rate(self.step_count, self.share))
-                run()
+                step()
                 self.step_count += 1
                 if self.device.type == "cpu" or self.step_count % CLOCK_EVERY == 0:
                     seconds, stop = self.workers.agree([clock.seconds(), self.stop], self.device)
@@ -161,6 +132,80 @@ class Trainer:
                     log(self._line((self.step_count - first_step) / max(seconds - begun, 1e-9)))
                 if self.validation and self.validation.is_due(self.step_count, over):
                     log(self._validate(self.validation))
+
+    def step(self) -> None:
+        """One step: loss, gradient, clip, Adam, average, next batch. It never waits for the device.
+
+        A gradient that is not finite changes nothing but the batch and the count of skipped steps.
+        """
+        with Beside(self.pool.surroundings) as drawing:
+            drawn = self._draw().tensors().values()
+        before = flattened(self.running) if self.running else None
+        terms = self._loss(self.workers.part(self.batch))
+        self.optimizer.zero_grad(set_to_none=True)
+        terms[0].backward()
+        self.workers.average_([p.grad for p in self.parameters if p.grad is not None])
+        norm = torch.nn.utils.clip_grad_norm_(self.parameters, self.recipe.optim.clip)
+        good = torch.isfinite(norm)
+        self.bad.copy_(~good)
+        self.optimizer.step()
+        with torch.no_grad():
+            moves = torch._foreach_sub(self.parameters, self.averages)
+            torch._foreach_mul_(moves, good * (1 - self.recipe.optim.ema))
+            torch._foreach_add_(self.averages, list(moves))
+            if before is not None:
+                fill_(self.running, torch.where(good, flattened(self.running), before))
+            self.sums += torch.where(good, terms, 0.0)
+            self.counted += good
+            self.skipped += self.bad
+            drawing.join(*drawn)
+            torch._foreach_copy_(list(self.batch.tensors().values()), list(drawn))
+
+    def _draw(self) -> Batch:
+        data, inference = self.recipe.data, self.recipe.inference
+        return self.pool.sample(
+            self.recipe.optim.batch,
+            data.levels,
+            data.scales,
+            kinds=data.noise,
+            deform=data.deform,
+            bend=data.bend,
+            cut=data.cut,
+            pairs=self.recipe.loss.consistency > 0,
+            radius=inference.fixed_radius,
+            centred=inference.centred,
+        )
+
+    def _loss(self, batch: Batch) -> Tensor:
+        """The loss and its terms, in the order of TERMS."""
+        noisy, pairs, conditioning = batch.noisy, batch.pairs, self._conditioning(batch.sigma)
+        again = self.workers.own_rows(int(self.recipe.data.iterate * self.recipe.optim.batch))
+        if again:
+            with torch.no_grad():
+                passed = self.model.denoise_patches(noisy[:again], sigma=conditioning[:again])
+            # The graph needs finite points, whatever the network made of them.
+            passed = torch.where(torch.isfinite(passed), passed, noisy[:again])
+            noisy = torch.cat([passed, noisy[again:]])
+            less = NOISE_SHARE_AFTER_PASS * conditioning[:again]
+            conditioning = torch.cat([less, conditioning[again:]])
+            pairs = pairs and pairs.from_patch(again)
+        loss = joint_loss(
+            self.model,
+            noisy,
+            batch.clean,
+            self.recipe.loss,
+            sigma=batch.sigma,
+            conditioning=conditioning,
+            pairs=pairs,
+            seeds=batch.noisy[:, :1],
+        )
+        terms = (loss.total, loss.rec, loss.prior, loss.denoise, loss.chamfer, loss.consistency)
+        return torch.stack(terms)
+
+    def _conditioning(self, sigma: Tensor) -> Tensor:
+        """(B,): the noise as it might be estimated, which a network may be conditioned on."""
+        spread = self.recipe.data.conditioning_spread
+        return sigma * torch.exp(spread * torch.randn_like(sigma)) if spread else sigma
 
     def averaged(self) -> PDFlow:
         """The network with averaged weights; it follows further steps."""
@@ -180,89 +225,18 @@ class Trainer:
 
     @torch.no_grad()
     def _initialise_norms(self) -> None:
-        """Fresh activation norms learn from a batch, which no process has only a part of."""
+        """Let fresh activation norms learn from a whole batch, the same in every process."""
         batch = self._draw()
         eps = PDFlow.sample_eps(self.model, batch.noisy)
         with matmul_precision(self.recipe.optim.precision):
             self.model.encode(batch.noisy, self.model.graph(batch.noisy), eps, batch.sigma)
 
-    def _statistics(self) -> Tensor | None:
-        """A copy of all running statistics, one after the other, where there are any."""
-        return torch.cat([part.flatten() for part in self.running]) if self.running else None
-
-    def _draw(self) -> Batch:
-        data, inference = self.recipe.data, self.recipe.inference
-        return self.pool.sample(
-            self.recipe.optim.batch,
-            data.levels,
-            data.scales,
-            kinds=data.noise,
-            deform=data.deform,
-            bend=data.bend,
-            cut=data.cut,
-            pairs=self.recipe.loss.consistency > 0,
-            radius=inference.fixed_radius,
-            centred=inference.centred,
-        )
-
-    def _loss(self, batch: Batch) -> Tensor:
-        """The loss and its parts, in the order of TERMS."""
-        noisy, pairs, conditioning = batch.noisy, batch.pairs, self._conditioning(batch.sigma)
-        again = self.workers.own_rows(int(self.recipe.data.iterate * self.recipe.optim.batch))
-        if again:
-            with torch.no_grad():
-                passed = self.model.denoise_patches(noisy[:again], sigma=conditioning[:again])
-            # Neighbours are sought among these points: they must be finite, whatever was made.
-            passed = torch.where(torch.isfinite(passed), passed, noisy[:again])
-            noisy = torch.cat([passed, noisy[again:]])
-            less = NOISE_SHARE_AFTER_PASS * conditioning[:again]
-            conditioning = torch.cat([less, conditioning[again:]])
-            pairs = pairs and pairs.from_patch(again)
-        loss = joint_loss(
-            self.model,
-            noisy,
-            batch.clean,
-            self.recipe.loss,
-            sigma=batch.sigma,
-            conditioning=conditioning,
-            pairs=pairs,
-            seeds=batch.noisy[:, :1],
-        )
-        parts = (loss.total, loss.rec, loss.prior, loss.denoise, loss.chamfer, loss.consistency)
-        return torch.stack(parts)
-
-    def _conditioning(self, sigma: Tensor) -> Tensor:
-        """(B,): the noise as it might be estimated, which a network may be conditioned on."""
-        spread = self.recipe.data.conditioning_spread
-        return sigma * torch.exp(spread * torch.randn_like(sigma)) if spread else sigma
-
-    def _adam(self) -> torch.optim.Adam:
-        adam = torch.optim.Adam(
-            self.parameters,
-            lr=self.rate,
-            betas=self.recipe.optim.betas,
-            fused=True,
-            capturable=self.device.type == "cuda",
-        )
-        # Where this tensor is 1, fused Adam leaves weights, moments and its count as they are.
-        adam.found_inf = self.bad  # type: ignore[attr-defined]
-        # A skipped step makes the moments, so that they can be saved and loaded at any time.
-        self.bad.fill_(1)
-        for parameter in self.parameters:
-            parameter.grad = torch.zeros_like(parameter)
-        adam.step()
-        return adam
-
     def _share_of_steps(self) -> float:
         return self.step_count / self.recipe.optim.steps
 
-    def _can_be_captured(self) -> bool:
-        return self.device.type == "cuda" and self.recipe.loss.matching != "exact"
-
     def _line(self, steps_per_second: float) -> Line:
         """The figures of the steps since the last line."""
-        counted = self.counted.clamp_min(1)
-        means = self.sums / counted
+        means = self.sums / self.counted.clamp_min(1)
         self.workers.average_([means])
         line = {
             "step": self.step_count,
@@ -283,3 +257,24 @@ class Trainer:
         figures = dict(zip(figures, agreed, strict=True))
         self.schedule.observe(figures["validation"])
         return {"step": self.step_count, "seconds": self.seconds, **figures}
+
+
+def _skipping_adam(
+    parameters: list[Tensor],
+    rate: Tensor,
+    bad: Tensor,
+    betas: tuple[float, float],
+    device: torch.device,
+) -> torch.optim.Adam:
+    """Adam that does nothing in a step while the scalar `bad` is 1; `rate` is the learning rate."""
+    adam = torch.optim.Adam(
+        parameters, lr=rate, betas=betas, fused=True, capturable=device.type == "cuda"
+    )
+    # Where this tensor is 1, fused Adam leaves weights, moments and its count as they are.
+    adam.found_inf = bad  # type: ignore[attr-defined]
+    # A skipped step makes the moments, so that they can be saved and loaded at any time.
+    bad.fill_(1)
+    for parameter in parameters:
+        parameter.grad = torch.zeros_like(parameter)
+    adam.step()
+    return adam

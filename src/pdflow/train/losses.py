@@ -116,14 +116,14 @@ class LossConfig:
 
 @dataclass(frozen=True)
 class LossTerms:
-    """The terms of Eq. (17), unweighted scalars, and their weighted total."""
+    """The loss of Eq. (17), and its unweighted terms: scalars."""
 
+    total: Tensor
     rec: Tensor
     prior: Tensor
     denoise: Tensor
     chamfer: Tensor
     consistency: Tensor
-    total: Tensor
 
 
 def joint_loss(
@@ -186,7 +186,7 @@ def joint_loss(
     total = config.rec * rec
     for weight, term in others:
         total = torch.add(total, term, alpha=weight) if weight else total
-    return LossTerms(rec, prior, denoise, chamfer, consistency, total)
+    return LossTerms(total, rec, prior, denoise, chamfer, consistency)
 
 
 def _negative_elbo(encoding: Encoding) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
@@ -27,13 +28,9 @@ class PatchPairs:
     scale: Tensor
     offset: Tensor
 
-    def __getitem__(self, part: slice) -> PatchPairs:
-        return PatchPairs(self.noisy[part], self.rows[part], self.scale[part], self.offset[part])
-
-    def to(self, device: str) -> PatchPairs:
-        """The pairs on a device."""
-        tensors = (self.noisy, self.rows, self.scale, self.offset)
-        return PatchPairs(*(tensor.to(device) for tensor in tensors))
+    def map(self, change: Callable[[Tensor], Tensor]) -> PatchPairs:
+        """The pairs with every tensor changed by the same function."""
+        return PatchPairs(*map(change, (self.noisy, self.rows, self.scale, self.offset)))
 
     def from_patch(self, first: int) -> PatchPairs:
         """The same, without points in common in the patches before number `first`."""

@@ -13,11 +13,10 @@ from types import FrameType
 import torch
 
 from pdflow.device import using_device
-from pdflow.train.checkpoint import resume, save_checkpoint
+from pdflow.train.checkpoint import provenance, resume, save_checkpoint
 from pdflow.train.distributed import Workers
 from pdflow.train.log import RunLog
 from pdflow.train.loop import Trainer
-from pdflow.train.provenance import provenance
 from pdflow.train.recipe import Recipe
 from pdflow.train.shapes import Source
 from pdflow.train.validation import Validation

@@ -36,7 +36,7 @@ class Validation:
                 radius=inference.fixed_radius,
                 centred=inference.centred,
                 generator=generator,
-            ).to(device)
+            ).map(lambda tensor: tensor.to(device))
             for level in config.levels
         }
 
