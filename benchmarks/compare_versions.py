@@ -157,13 +157,13 @@ def network(name: str):
     if not name.startswith("paper"):
         return load_model(name)
     try:
-        from pdflow.config import PRESETS
+        from pdflow.config import FlowConfig
     except ImportError:
-        from pdflow.model import PRESETS
+        from pdflow.model import FlowConfig
     from pdflow.model import PDFlow
 
     torch.manual_seed(1)
-    model = PDFlow(PRESETS[name])
+    model = PDFlow(FlowConfig(filter=name.removeprefix("paper-")))
     with torch.no_grad():
         patch = torch.randn(2, 256, 3) * 0.2
         model.train().encode(patch, model.graph(patch))

@@ -6,7 +6,7 @@ Everything runs on the device and can be recorded, as in `pdflow.train.data`.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -76,20 +76,16 @@ class ScanBatch(Batch):
 
     weight: Tensor = field(kw_only=True)
 
-    def __getitem__(self, part: slice) -> ScanBatch:
-        return self._with(super().__getitem__(part), self.weight[part])
+    def map(self, change: Callable[[Tensor], Tensor]) -> ScanBatch:
+        """The batch with every tensor changed by the same function."""
+        batch = super().map(change)
+        return ScanBatch(
+            batch.noisy, batch.clean, batch.sigma, batch.pairs, weight=change(self.weight)
+        )
 
     def tensors(self) -> dict[str, Tensor]:
         """All tensors by name; not copies."""
         return super().tensors() | {"weight": self.weight}
-
-    def to(self, device: str) -> ScanBatch:
-        """The batch on a device."""
-        return self._with(super().to(device), self.weight.to(device))
-
-    @staticmethod
-    def _with(batch: Batch, weight: Tensor) -> ScanBatch:
-        return ScanBatch(batch.noisy, batch.clean, batch.sigma, batch.pairs, weight=weight)
 
 
 class ScanPool:
