@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdflow.geometry.compiled import compiled
-from pdflow.kernels.dense.tile import COLUMNS, MARKS, ROWS, Array, pack, tile_affine, tile_marks
+from pdflow.kernels.dense.llvm import MARKS
+from pdflow.kernels.dense.tile import COLUMNS, ROWS, Array, pack, tile_affine, tile_marks
 
 _BLOCK = 32
 """Rows that go through all layers before the next ones do."""

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdflow.geometry.compiled import compiled
+from pdflow.kernels.dense.llvm import MARKS
 from pdflow.kernels.dense.tile import (
     EDGE_COLUMNS,
     EDGE_ROWS,
-    MARKS,
     Array,
     pack,
     padded,
