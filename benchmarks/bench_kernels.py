@@ -17,11 +17,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
+import triton.testing
 from torch import Tensor
 
-from pdflow.kernels.edge import edge_max
+from pdflow.kernels.edge import edge_max, triton_max
+from pdflow.kernels.edge.triton_edges import Edges
+from pdflow.kernels.edge.triton_max import EdgeLaunch as Launch
 from pdflow.kernels.edge.twin import edge_max_torch
-from pdflow.kernels.graph import patch_graph
+from pdflow.kernels.graph import patch_graph, triton_nearest
 from pdflow.kernels.graph.twin import nearest_torch
 
 WIDTH = 64
@@ -53,6 +56,13 @@ class EdgeCase:
         """Arguments of `edge_max` in their order."""
         centre, neighbour, weight, bias = self.leaves
         return centre, neighbour, self.graph, weight, bias
+
+    def edges(self, precision: str) -> tuple[Edges, Tensor]:
+        """Arguments of the kernels; features are bf16 where that is the precision."""
+        centre, neighbour, graph, weight, bias = (x.detach() for x in self.arguments())
+        if precision == "bf16":
+            centre, neighbour = centre.bfloat16(), neighbour.bfloat16()
+        return Edges(centre, neighbour, graph, weight), bias
 
     def flops(self) -> float:
         """Of the product, forward."""
@@ -96,8 +106,6 @@ def step(
 
 def median_ms(function: Callable[[], object], captured: bool = False) -> float:
     """Median time of one call; in a CUDA graph no time of the host is counted."""
-    import triton.testing
-
     if captured:
         median = triton.testing.do_bench_cudagraph(function, rep=30, return_mode="median")
         return float(median)
@@ -143,36 +151,22 @@ def check_edges(table: Table, points: int, device: str) -> None:
 
 def sweep_forward(table: Table, case: EdgeCase) -> None:
     """Time launches of the forward kernel."""
-    from pdflow.kernels.edge import triton_max
-    from pdflow.kernels.edge.triton_max import Launch
-
     launches = [
         Launch(64, 4, 1), Launch(64, 4, 2), Launch(64, 4, 3), Launch(64, 8, 1), Launch(128, 8, 1),
         Launch(128, 8, 3), Launch(128, 4, 1), Launch(256, 16, 1),
     ]  # fmt: skip
     few = [Launch(32, 8, 1), Launch(64, 8, 1)]
     for precision, tried in (("bf16", launches), ("tf32", launches), ("ieee", few)):
-        tensors = [x.detach() for x in case.arguments()]
-        if precision == "bf16":
-            tensors[:2] = [x.bfloat16() for x in tensors[:2]]
-        for launch in tried:
-            ms, failure = attempt(
-                lambda: triton_max.forward(*tensors, precision, True, launch)  # noqa: B023
-            )
-            print(f"  forward {precision} {describe(launch)} {ms:7.3f} ms {failure}", flush=True)
-            best = keep_best(("forward", precision), launch, ms)
-        ms, launch = best
-        table.add(
-            f"forward   {precision}   {ms:7.3f} ms {case.flops() / ms * 1e-9:6.0f} TFLOP/s  "
-            f"{describe(launch)}"
-        )
+        edges, bias = case.edges(precision)
+
+        def run(launch: Launch) -> object:
+            return triton_max.forward(edges, bias, precision, True, launch)  # noqa: B023
+
+        sweep(table, "forward", precision, tried, run, case.flops())
 
 
 def sweep_backward(table: Table, case: EdgeCase) -> None:
     """Time launches of the backward kernel."""
-    from pdflow.kernels.edge import triton_max
-    from pdflow.kernels.edge.triton_max import Launch
-
     launches = [
         Launch(64, 4, 1), Launch(64, 4, 1, waves=4), Launch(64, 4, 1, 168, 3), Launch(64, 4, 2),
         Launch(64, 8, 1, waves=1), Launch(64, 8, 1, 128, 2), Launch(64, 8, 2, 128, 2),
@@ -181,38 +175,33 @@ def sweep_backward(table: Table, case: EdgeCase) -> None:
     ]  # fmt: skip
     few = [Launch(64, 4, 1), Launch(64, 8, 1, waves=1), Launch(64, 8, 1, 128, 2)]
     for precision, tried in (("bf16", launches), ("tf32", few), ("ieee", few[1:])):
-        tensors = [x.detach() for x in case.arguments()]
-        dout = case.dout
-        if precision == "bf16":
-            tensors[:2] = [x.bfloat16() for x in tensors[:2]]
-            dout = dout.bfloat16()
-        _, choice, active = triton_max.forward(*tensors, precision)
-        centre, neighbour, graph, weight, _ = tensors
+        edges, bias = case.edges(precision)
+        _, choice, active = triton_max.forward(edges, bias, precision)
+        dout = case.dout.to(edges.centre.dtype)
 
         def run(launch: Launch) -> object:
-            return triton_max.backward(
-                centre, neighbour, graph, weight, choice, active, dout, precision, launch  # noqa: B023
-            )  # fmt: skip
+            return triton_max.backward(edges, choice, active, dout, precision, launch)  # noqa: B023
 
-        for launch in tried:
-            ms, failure = attempt(lambda: run(launch))  # noqa: B023
-            print(f"  backward {precision} {describe(launch)} {ms:7.3f} ms {failure}", flush=True)
-            best = keep_best(("backward", precision), launch, ms)
-        ms, launch = best
-        table.add(
-            f"backward  {precision}   {ms:7.3f} ms {2 * case.flops() / ms * 1e-9:6.0f} TFLOP/s  "
-            f"{describe(launch)}"
-        )
+        sweep(table, "backward", precision, tried, run, 2 * case.flops())
 
 
-_best: dict[tuple[str, str], tuple[float, object]] = {}
-
-
-def keep_best(key: tuple[str, str], launch: object, ms: float) -> tuple[float, object]:
-    """The fastest launch of a kernel so far."""
-    if key not in _best or ms < _best[key][0]:
-        _best[key] = (ms, launch)
-    return _best[key]
+def sweep(
+    table: Table,
+    kernel: str,
+    precision: str,
+    launches: list[Launch],
+    run: Callable[[Launch], object],
+    flops: float,
+) -> None:
+    """Time every launch of a kernel; the fastest one goes into the table."""
+    times = []
+    for launch in launches:
+        ms, failure = attempt(lambda: run(launch))  # noqa: B023
+        print(f"  {kernel} {precision} {describe(launch)} {ms:7.3f} ms {failure}", flush=True)
+        times.append(ms)
+    ms = min(times)
+    best = describe(launches[times.index(ms)])
+    table.add(f"{kernel:9s} {precision}   {ms:7.3f} ms {flops / ms * 1e-9:6.0f} TFLOP/s  {best}")
 
 
 def describe(launch: object) -> str:
@@ -278,8 +267,6 @@ def check_compiled_and_captured(table: Table, points: int, device: str) -> None:
 
 def time_graphs(table: Table, batch: int, points: int, device: str) -> None:
     """Check and time the neighbour search."""
-    from pdflow.kernels.graph import triton_nearest
-
     patches = surface_patches(batch, points, device)
     for k in (32, 16):
         found, expected = patch_graph(patches, k), nearest_torch(patches, patches, k)
@@ -308,10 +295,6 @@ def main() -> None:
     options = parser.parse_args()
     if not torch.cuda.is_available():
         raise SystemExit("The kernels are timed on a CUDA device, and there is none here.")
-    import triton
-
-    from pdflow.kernels.edge import triton_max
-
     torch.manual_seed(options.seed)
     began = time.perf_counter()
     table = Table()
@@ -323,7 +306,7 @@ def main() -> None:
     check_compiled_and_captured(table, options.points, "cuda")
     for groups, k in ((1, 32),):
         case = edge_case(groups, options.patches, options.points, k, "cuda")
-        active = triton_max.forward(*(x.detach() for x in case.arguments()), "tf32")[2]
+        active = triton_max.forward(*case.edges("tf32"), "tf32")[2]
         bits = sum(((active >> bit) & 1).sum().item() for bit in range(k))
         table.add(f"G={groups} K={k}: {bits / active.numel() / k:.2f} of the edges are active")
         sweep_forward(table, case)

@@ -113,12 +113,12 @@ def test_low_precision_rounds_but_does_not_err(device: str, dtype: str, precisio
 
 def test_inference_gives_the_same_and_keeps_nothing(device: str) -> None:
     from pdflow.kernels.edge import triton_max
+    from pdflow.kernels.edge.triton_edges import Edges
 
     case = Case(2, 1, 19, 5, 32, device)
     centre, neighbour, weight, bias = (x.detach() for x in case.leaves)
-    out, choice, active = triton_max.forward(
-        centre, neighbour, case.graph, weight, bias, "ieee", with_choice=False
-    )
+    edges = Edges(centre, neighbour, case.graph, weight)
+    out, choice, active = triton_max.forward(edges, bias, "ieee", with_choice=False)
     assert torch.equal(out, case.fused()[0])
     assert choice.numel() == active.numel() == 0
 

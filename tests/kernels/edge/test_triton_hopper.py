@@ -230,24 +230,25 @@ def hopper(device: str, monkeypatch: pytest.MonkeyPatch) -> str:
     from triton.experimental.gluon._runtime import GluonJITFunction
     from triton.runtime.jit import ConstexprFunction
 
-    from pdflow.kernels.edge import triton_hopper
+    from pdflow.kernels.edge import triton_hopper, triton_hopper_layout
 
     if device == "cuda":
         if torch.cuda.get_device_capability()[0] != 9:
             pytest.skip("no Hopper GPU")
         return device
     language = Language()
-    for name, value in vars(triton_hopper).copy().items():
-        if isinstance(value, GluonJITFunction):
-            emulated = Kernel(value.fn, language) if name.endswith("_kernel") else value.fn
-            monkeypatch.setattr(triton_hopper, name, emulated)
-        elif isinstance(value, ConstexprFunction):
-            monkeypatch.setattr(triton_hopper, name, lambda tile: None)
-        elif isinstance(value, gl.constexpr):
-            monkeypatch.setattr(triton_hopper, name, value.value)
-    monkeypatch.setattr(triton_hopper, "gl", language)
-    monkeypatch.setattr(triton_hopper, "hopper", Hopper())
-    monkeypatch.setattr(triton_hopper, "_threads_meet", lambda: None)
+    for module in (triton_hopper, triton_hopper_layout):
+        for name, value in vars(module).copy().items():
+            if isinstance(value, GluonJITFunction):
+                emulated = Kernel(value.fn, language) if name.endswith("_kernel") else value.fn
+                monkeypatch.setattr(module, name, emulated)
+            elif isinstance(value, ConstexprFunction):
+                monkeypatch.setattr(module, name, lambda tile: None)
+            elif isinstance(value, gl.constexpr):
+                monkeypatch.setattr(module, name, value.value)
+        monkeypatch.setattr(module, "gl", language)
+        monkeypatch.setattr(module, "hopper", Hopper())
+    monkeypatch.setattr(triton_hopper_layout, "_threads_meet", lambda: None)
     return device
 
 
@@ -268,6 +269,7 @@ def test_values_and_gradients_equal_the_twin(
     hopper: str, groups: int, batch: int, points: int, k: int
 ) -> None:
     from pdflow.kernels.edge import triton_hopper
+    from pdflow.kernels.edge.triton_edges import Edges
 
     generator = torch.Generator().manual_seed(points)
 
@@ -290,10 +292,10 @@ def test_values_and_gradients_equal_the_twin(
     leaves = [x.double().requires_grad_() for x in (centre, neighbour, weight, bias)]
     expected = edge_max_torch(leaves[0], leaves[1], graph, leaves[2], leaves[3])
     expected_gradients = torch.autograd.grad(expected, leaves, dout.double())
-    features = centre.bfloat16(), neighbour.bfloat16()
-    out, choice, active = triton_hopper.forward(*features, graph, weight, bias)
-    gradients = triton_hopper.backward(*features, graph, weight, choice, active, dout)
-    without_choice = triton_hopper.forward(*features, graph, weight, bias, with_choice=False)[0]
+    edges = Edges(centre.bfloat16(), neighbour.bfloat16(), graph, weight)
+    out, choice, active = triton_hopper.forward(edges, bias)
+    gradients = triton_hopper.backward(edges, choice, active, dout)
+    without_choice = triton_hopper.forward(edges, bias, with_choice=False)[0]
 
     assert torch.equal(out, expected.bfloat16())
     assert torch.equal(out, without_choice)

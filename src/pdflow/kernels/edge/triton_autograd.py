@@ -8,43 +8,29 @@ import triton
 from torch import Tensor
 
 from pdflow.kernels.edge import triton_max, triton_split
+from pdflow.kernels.edge.triton_edges import Edges
 
 
 def _forward(
-    centre: Tensor,
-    neighbour: Tensor,
-    neighbours: Tensor,
-    weight: Tensor,
-    bias: Tensor,
-    precision: str,
-    with_choice: bool,
+    edges: Edges, bias: Tensor, precision: str, with_choice: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`triton_max.forward`, on Hopper by kernels of its own."""
-    features = centre, neighbour, neighbours, weight, bias
-    if not _runs_hopper(centre, precision):
-        return triton_max.forward(*features, precision, with_choice)
+    if not _runs_hopper(edges.centre, precision):
+        return triton_max.forward(edges, bias, precision, with_choice)
     from pdflow.kernels.edge import triton_hopper
 
-    return triton_hopper.forward(*features, with_choice)
+    return triton_hopper.forward(edges, bias, with_choice)
 
 
 def _backward(
-    centre: Tensor,
-    neighbour: Tensor,
-    neighbours: Tensor,
-    weight: Tensor,
-    choice: Tensor,
-    active: Tensor,
-    dout: Tensor,
-    precision: str,
+    edges: Edges, choice: Tensor, active: Tensor, dout: Tensor, precision: str
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """`triton_max.backward`, on Hopper by kernels of its own."""
-    features = centre, neighbour, neighbours, weight, choice, active, dout.contiguous()
-    if not _runs_hopper(centre, precision):
-        return triton_max.backward(*features, precision)
+    if not _runs_hopper(edges.centre, precision):
+        return triton_max.backward(edges, choice, active, dout.contiguous(), precision)
     from pdflow.kernels.edge import triton_hopper
 
-    return triton_hopper.backward(*features)
+    return triton_hopper.backward(edges, choice, active, dout.contiguous())
 
 
 def _runs_hopper(centre: Tensor, precision: str) -> bool:
@@ -61,19 +47,18 @@ class EdgeMax(torch.autograd.Function):
     @staticmethod
     def forward(ctx, centre, neighbour, neighbours, weight, bias, precision):
         """(G, B, N, H) in the type of centre; arguments are contiguous."""
-        out, choice, active = _forward(
-            centre, neighbour, neighbours, weight, bias, precision, any(ctx.needs_input_grad)
-        )
-        ctx.save_for_backward(centre, neighbour, neighbours, weight, choice, active)
+        edges = Edges(centre, neighbour, neighbours, weight)
+        out, choice, active = _forward(edges, bias, precision, any(ctx.needs_input_grad))
+        ctx.save_for_backward(*edges, choice, active)
         ctx.precision = precision
         return out
 
     @staticmethod
     def backward(ctx, dout):
         """Gradients of centre, neighbour, weight and bias."""
-        centre, neighbour, neighbours, weight, choice, active = ctx.saved_tensors
+        *edges, choice, active = ctx.saved_tensors
         dcentre, dneighbour, dweight, dbias = _backward(
-            centre, neighbour, neighbours, weight, choice, active, dout, ctx.precision
+            Edges(*edges), choice, active, dout, ctx.precision
         )
         return dcentre, dneighbour.to(dcentre.dtype), None, dweight, dbias, None
 
@@ -85,10 +70,9 @@ class EdgePool(torch.autograd.Function):
     def forward(ctx, x, neighbours, w1, b1, w2, b2, inputs, flip, precision):
         """(G, B, N, H) and x; arguments are contiguous."""
         centre, neighbour = triton_split.forward(x, inputs, w1, b1, flip, precision)
-        out, choice, active = _forward(
-            centre, neighbour, neighbours, w2, b2, precision, any(ctx.needs_input_grad)
-        )
-        ctx.save_for_backward(x, w1, centre, neighbour, neighbours, w2, choice, active)
+        edges = Edges(centre, neighbour, neighbours, w2)
+        out, choice, active = _forward(edges, b2, precision, any(ctx.needs_input_grad))
+        ctx.save_for_backward(x, w1, *edges, choice, active)
         ctx.options = inputs, flip, precision
         ctx.set_materialize_grads(False)
         return out, x.view_as(x)
@@ -99,18 +83,10 @@ class EdgePool(torch.autograd.Function):
         if dout is None:
             return dx, None, None, None, None, None, None, None, None
         inputs, flip, precision = ctx.options
-        x, w1, centre, neighbour, neighbours, w2, choice, active = ctx.saved_tensors
-        dcentre, dneighbour, dw2, db2 = _backward(
-            centre, neighbour, neighbours, w2, choice, active, dout, precision
-        )
+        x, w1, *edges, choice, active = ctx.saved_tensors
+        dcentre, dneighbour, dw2, db2 = _backward(Edges(*edges), choice, active, dout, precision)
+        more = None if dx is None else dx.contiguous()
         dx, dw1, db1 = triton_split.backward(
-            x,
-            inputs,
-            w1,
-            dcentre,
-            dneighbour,
-            None if dx is None else dx.contiguous(),
-            flip,
-            precision,
+            x, inputs, w1, dcentre, dneighbour, more, flip, precision
         )
         return dx, None, dw1, db1, dw2, db2, None, None, None

@@ -2,10 +2,8 @@
 """EdgeUnit core on Hopper GPUs: `triton_max` for bf16 and H = 64, with registers laid out by hand.
 
 Left to itself, Triton reads rows in one layout, multiplies in another and adds up in a third, so
-that each step along the edges sends them through shared memory several times. Here a thread
-reads eight neighbouring channels, and these are what the matrix units expect of it if the
-channels of a product are counted in another order (`_mixed`). Only the weights are stored in that
-order; nothing else has to move, and a step needs no barrier.
+that each step along the edges sends them through shared memory several times. With the layouts of
+`triton_hopper_layout` nothing has to move, and a step needs no barrier.
 
 The backward pass is two kernels, for the features and for the weights: one would have to wait for
 its own atomics at every step. dneighbour is summed in bf16, which halves what the atomics move.
@@ -20,96 +18,41 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia import hopper
 
+from pdflow.kernels.edge.triton_asm import (
+    ADD_AND_RELU,
+    REPLACE_LOW_BITS,
+    ROUND_PAIR,
+    SELECT_EQUAL,
+)
+from pdflow.kernels.edge.triton_edges import Edges
+from pdflow.kernels.edge.triton_hopper_layout import (
+    NODES_PER_WARP,
+    SHARED,
+    H,
+    in_rows,
+    left_operand,
+    line_layout,
+    product_layout,
+    row_layout,
+    shared_weight,
+)
 from pdflow.kernels.edge.triton_list import list_edges
-from pdflow.kernels.edge.triton_max import empty_results
-from pdflow.kernels.triton_launch import multiprocessors, sum_partials
 
-WIDTH = 64
 NODES = 64
 FORWARD_NODES = 256  # of one patch, so that the others' features stay in a multiprocessor's cache
-NODES_PER_WARP = 16
 WARPS = NODES // NODES_PER_WARP
 REGISTERS = 168  # of a thread: three programs of the backward share a multiprocessor
 WEIGHT_PROGRAMS = 3
 
-H = gl.constexpr(WIDTH)
-TILE = gl.constexpr(NODES)
 CLOSED = gl.constexpr(255)
 NO_EDGE_BITS = gl.constexpr(0x437E)  # of NO_EDGE, 254, in bf16
-
-_threads_meet = gl.barrier if hasattr(gl, "barrier") else gl.thread_barrier
-
-SHARED = gl.constexpr(gl.NVMMASharedLayout(128, 16, 2))
-
-
-@gluon.constexpr_function
-def _products(tile):
-    """Products of tile x 64, sixteen rows to a warp."""
-    return gl.NVMMADistributedLayout([3, 0], [tile // NODES_PER_WARP, 1], [16, 64, 16])
-
-
-@gluon.constexpr_function
-def _rows(tile):
-    """The rows of products: a thread has two, and in each of them twice eight channels in a row."""
-    return gl.DistributedLinearLayout(
-        reg_bases=[[0, 1], [0, 2], [0, 4], [0, 32], [8, 0]],
-        lane_bases=[[0, 8], [0, 16], [1, 0], [2, 0], [4, 0]],
-        warp_bases=[[row, 0] for row in (16, 32, 64, 128) if row < tile],
-        block_bases=[],
-        shape=[tile, 64],
-    )
-
-
-@gluon.constexpr_function
-def _lines(tile):
-    """Whole rows side by side, for what goes to shared memory."""
-    return gl.BlockedLayout([1, 8], [4, 8], [tile // NODES_PER_WARP, 1], [1, 0])
-
-
-@gluon.jit
-def _mixed(column):
-    """The channel that stands at a column of a product."""
-    thread = (column // 2) % 4
-    pair = (column // 8) % 4
-    return column // 32 * 32 + thread * 8 + pair * 2 + column % 2
-
-
-@gluon.jit
-def _exchange_orders(x):
-    """Channels in their order to those of `_mixed`, or back; nothing moves."""
-    return x.reshape([x.shape[0], 2, 4, 4, 2]).permute([0, 1, 3, 2, 4]).reshape(x.shape)
-
-
-@gluon.jit
-def _left(x):
-    """What lies in rows as the left side of a product."""
-    return gl.convert_layout(_exchange_orders(x), gl.DotOperandLayout(0, _products(x.shape[0]), 2))
-
-
-@gluon.jit
-def _in_rows(product):
-    """A product in rows."""
-    return gl.convert_layout(_exchange_orders(product), _rows(product.shape[0]))
-
-
-@gluon.jit
-def _shared_weight(weight_ptr, TILE: gl.constexpr):
-    """(H, H) weights in shared memory, mixed both ways, for products of a tile."""
-    row = _mixed(gl.arange(0, H, gl.SliceLayout(1, _lines(TILE))))[:, None]
-    column = _mixed(gl.arange(0, H, gl.SliceLayout(0, _lines(TILE))))[None, :]
-    weight = gl.load(weight_ptr + row * H + column).to(gl.bfloat16)
-    shared = gl.allocate_shared_memory(gl.bfloat16, [H, H], SHARED, weight)
-    hopper.fence_async_shared()
-    _threads_meet()
-    return shared
 
 
 @gluon.jit
 def _hidden(centre, neighbour):
     """relu(centre + neighbour), two at a time: relu(centre * 1 + neighbour)."""
     return gl.inline_asm_elementwise(
-        "{.reg .b32 one; mov.b32 one, 0x3F803F80; fma.rn.relu.bf16x2 $0, $1, one, $2;}",
-        "=r,r,r", [centre, neighbour], dtype=gl.bfloat16, is_pure=True, pack=2,
+        ADD_AND_RELU, "=r,r,r", [centre, neighbour], dtype=gl.bfloat16, is_pure=True, pack=2,
     )  # fmt: skip
 
 
@@ -117,8 +60,8 @@ def _hidden(centre, neighbour):
 def _tagged(value, k):
     """fp32 values with k in place of their low 6 bits, (value & -64) | k."""
     bits = gl.inline_asm_elementwise(
-        "lop3.b32 $0, $1, 0xFFFFFFC0, $2, 0xEA;",
-        "=r,r,r", [value.to(gl.int32, bitcast=True), k], dtype=gl.int32, is_pure=True, pack=1,
+        REPLACE_LOW_BITS, "=r,r,r", [value.to(gl.int32, bitcast=True), k], dtype=gl.int32,
+        is_pure=True, pack=1,
     )  # fmt: skip
     return bits.to(gl.float32, bitcast=True)
 
@@ -127,8 +70,7 @@ def _tagged(value, k):
 def _as_bf16(choice):
     """Choices as bf16 numbers, which hold them exactly; two in one register."""
     return gl.inline_asm_elementwise(
-        "cvt.rn.bf16x2.f32 $0, $2, $1;",
-        "=r,r,r", [choice.to(gl.float32)], dtype=gl.bfloat16, is_pure=True, pack=2,
+        ROUND_PAIR, "=r,r,r", [choice.to(gl.float32)], dtype=gl.bfloat16, is_pure=True, pack=2,
     )  # fmt: skip
 
 
@@ -137,8 +79,7 @@ def _where_chosen(choice, edge, dout):
     """dout where the maximum chose the edge, else 0."""
     k = edge.to(gl.int16).to(gl.bfloat16, bitcast=True)
     return gl.inline_asm_elementwise(
-        "{.reg .b32 hit; set.eq.bf16x2.bf16x2 hit, $1, $2; mul.bf16x2 $0, hit, $3;}",
-        "=r,r,r,r", [choice, k, dout], dtype=gl.bfloat16, is_pure=True, pack=2,
+        SELECT_EQUAL, "=r,r,r,r", [choice, k, dout], dtype=gl.bfloat16, is_pure=True, pack=2,
     )  # fmt: skip
 
 
@@ -154,8 +95,8 @@ def edge_forward_kernel(
     K: gl.constexpr, TILE: gl.constexpr, CHOICE: gl.constexpr,
 ):  # fmt: skip
     """TILE nodes of one patch and group; k stays in the low bits of the products."""
-    ROWS: gl.constexpr = _rows(TILE)
-    PRODUCT: gl.constexpr = _products(TILE)
+    ROWS: gl.constexpr = row_layout(TILE)
+    PRODUCT: gl.constexpr = product_layout(TILE)
     patch = gl.program_id(1)
     group = gl.program_id(2)
     first = (group * gl.num_programs(1) + patch).to(gl.int64) * points
@@ -166,7 +107,7 @@ def edge_forward_kernel(
     graph = graph_ptr + patch.to(gl.int64) * graph_patch_stride + row * graph_node_stride
     neighbours = neighbour_ptr + first * H
     centre = gl.load(centre_ptr + here, mask=inside[:, None], other=0.0)
-    weight = _shared_weight(weight_ptr + group * H * H, TILE)
+    weight = shared_weight(weight_ptr + group * H * H, TILE)
     best = gl.full([TILE, H], float("-inf"), gl.float32, PRODUCT)
     zero = gl.zeros([TILE, H], gl.float32, PRODUCT)
     # What the next edge needs is under way while this one is worked on.
@@ -177,9 +118,11 @@ def edge_forward_kernel(
         rows = next_rows
         next_rows = gl.load(neighbours + (other[:, None] * H + column[None, :]))
         other = gl.load(graph + gl.minimum(k + 2, K - 1), mask=inside, other=0).to(gl.int32)
-        product = hopper.warpgroup_mma(_left(_hidden(centre, rows)), weight, zero, use_acc=False)
+        product = hopper.warpgroup_mma(
+            left_operand(_hidden(centre, rows)), weight, zero, use_acc=False
+        )
         best = gl.maximum(best, _tagged(product, k) if CHOICE else product)
-    best = _in_rows(best)
+    best = in_rows(best)
     bits = best.to(gl.int32, bitcast=True)
     if CHOICE:
         best = (bits & -64).to(gl.float32, bitcast=True)
@@ -202,8 +145,8 @@ def edge_backward_features_kernel(
     dcentre_ptr, dneighbour_ptr, points, K: gl.constexpr, TILE: gl.constexpr,
 ):  # fmt: skip
     """Gradients of the features, for TILE nodes of one patch and group."""
-    ROWS: gl.constexpr = _rows(TILE)
-    PRODUCT: gl.constexpr = _products(TILE)
+    ROWS: gl.constexpr = row_layout(TILE)
+    PRODUCT: gl.constexpr = product_layout(TILE)
     group = gl.program_id(2)
     patch = (group * gl.num_programs(1) + gl.program_id(1)).to(gl.int64)
     row = gl.arange(0, TILE, gl.SliceLayout(1, ROWS))
@@ -215,7 +158,7 @@ def edge_backward_features_kernel(
     centre = gl.load(centre_ptr + here, mask=inside, other=0.0)
     choice = _as_bf16(gl.load(choice_ptr + here, mask=inside, other=CLOSED))
     dout = gl.load(dout_ptr + here, mask=inside, other=0.0)
-    transposed = _shared_weight(weight_ptr + group * H * H, TILE).permute([1, 0])
+    transposed = shared_weight(weight_ptr + group * H * H, TILE).permute([1, 0])
     dcentre = gl.zeros([TILE, H], gl.float32, ROWS)
     zero = gl.zeros([TILE, H], gl.float32, PRODUCT)
     at = patch * gl.num_programs(0) + gl.program_id(0)
@@ -233,8 +176,8 @@ def edge_backward_features_kernel(
         next_rows = gl.load(neighbours + ((next_edge >> 16) * H)[:, None])
         later_edge = gl.load(edges + gl.minimum(step + 2, K - 1) * TILE)
         dproduct = _where_chosen(choice, edge[:, None], dout)
-        dhidden = hopper.warpgroup_mma(_left(dproduct), transposed, zero, use_acc=False)
-        dhidden = gl.where(_hidden(centre, rows) > 0, _in_rows(dhidden), 0.0)
+        dhidden = hopper.warpgroup_mma(left_operand(dproduct), transposed, zero, use_acc=False)
+        dhidden = gl.where(_hidden(centre, rows) > 0, in_rows(dhidden), 0.0)
         dcentre += dhidden
         is_edge = ((edge & 0xFFFF) != NO_EDGE_BITS)[:, None]
         there = dneighbours + ((edge >> 16) * H)[:, None]
@@ -251,8 +194,8 @@ def edge_backward_weights_kernel(
 
     Products sum over nodes here: both sides come from shared memory. Two steps are taken at once.
     """
-    LINES: gl.constexpr = _lines(TILE)
-    PRODUCT: gl.constexpr = _products(H)
+    LINES: gl.constexpr = line_layout(TILE)
+    PRODUCT: gl.constexpr = product_layout(H)
     hidden_one = gl.allocate_shared_memory(gl.bfloat16, [TILE, H], SHARED)
     hidden_two = gl.allocate_shared_memory(gl.bfloat16, [TILE, H], SHARED)
     dproduct_one = gl.allocate_shared_memory(gl.bfloat16, [TILE, H], SHARED)
@@ -304,52 +247,36 @@ def edge_backward_weights_kernel(
     gl.store(sums_ptr + groups * H * H + group * H + column, dbias)
 
 
-def forward(
-    centre: Tensor,
-    neighbour: Tensor,
-    neighbours: Tensor,
-    weight: Tensor,
-    bias: Tensor,
-    with_choice: bool = True,
-) -> tuple[Tensor, Tensor, Tensor]:
+def forward(edges: Edges, bias: Tensor, with_choice: bool = True) -> tuple[Tensor, Tensor, Tensor]:
     """`triton_max.forward` for bf16 features."""
+    centre, neighbour, graph, weight = edges
     groups, batch, points, _ = centre.shape
-    out, choice, active = empty_results(centre, neighbours, with_choice)
+    out, choice, active = edges.empty_results(with_choice)
     edge_forward_kernel[triton.cdiv(points, FORWARD_NODES), batch, groups](
-        centre, neighbour, neighbours, weight, bias, out, choice, active,
-        neighbours.stride(0), neighbours.stride(1), points,
-        K=neighbours.shape[-1], TILE=FORWARD_NODES, CHOICE=with_choice,
+        centre, neighbour, graph, weight, bias, out, choice, active,
+        graph.stride(0), graph.stride(1), points,
+        K=graph.shape[-1], TILE=FORWARD_NODES, CHOICE=with_choice,
         num_warps=FORWARD_NODES // NODES_PER_WARP,
     )  # fmt: skip
     return out, choice, active
 
 
 def backward(
-    centre: Tensor,
-    neighbour: Tensor,
-    neighbours: Tensor,
-    weight: Tensor,
-    choice: Tensor,
-    active: Tensor,
-    dout: Tensor,
+    edges: Edges, choice: Tensor, active: Tensor, dout: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """`triton_max.backward` for bf16 features; the gradient of neighbour is bf16, too."""
-    groups, batch, points, width = centre.shape
-    tiles = triton.cdiv(points, NODES)
-    edges, lengths = list_edges(neighbours, active, NODES)
-    steps = edges.shape[-2]
+    centre, neighbour, graph, weight = edges
+    groups, batch, points, _ = centre.shape
+    active_edges, lengths = list_edges(graph, active, NODES)
+    options = {"K": active_edges.shape[-2], "TILE": NODES, "num_warps": WARPS, "maxnreg": REGISTERS}
     dcentre = torch.empty_like(centre)
     dneighbour = torch.zeros_like(neighbour)
-    edge_backward_features_kernel[tiles, batch, groups](
-        centre, neighbour, weight, choice, dout, edges, lengths, dcentre, dneighbour,
-        points, K=steps, TILE=NODES, num_warps=WARPS, maxnreg=REGISTERS,
+    edge_backward_features_kernel[triton.cdiv(points, NODES), batch, groups](
+        centre, neighbour, weight, choice, dout, active_edges, lengths, dcentre, dneighbour,
+        points, **options,
     )  # fmt: skip
-    programs = max(1, WEIGHT_PROGRAMS * multiprocessors(centre.device) // groups)
-    programs = min(batch * tiles, programs)
-    sums = weight.new_empty((programs, groups * (width + 1) * width), dtype=torch.float32)
-    edge_backward_weights_kernel[programs, groups](
-        centre, neighbour, choice, dout, edges, lengths, sums,
-        batch, points, K=steps, TILE=NODES, num_warps=WARPS, maxnreg=REGISTERS,
-    )  # fmt: skip
-    dweight, dbias = sum_partials(sums).split([weight.numel(), groups * width])
-    return dcentre, dneighbour, dweight.view_as(weight), dbias.view(groups, width)
+    sums = edges.weight_sums(NODES, WEIGHT_PROGRAMS)
+    edge_backward_weights_kernel[len(sums), groups](
+        centre, neighbour, choice, dout, active_edges, lengths, sums, batch, points, **options
+    )
+    return dcentre, dneighbour, *edges.weight_gradients(sums)

@@ -24,14 +24,21 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from pdflow.kernels.edge.triton_asm import (
+    ADD_AND_RELU,
+    REPLACE_LOW_BITS,
+    ROUND_PAIR,
+    SELECT_EQUAL,
+)
+from pdflow.kernels.edge.triton_edges import Edges
 from pdflow.kernels.edge.triton_list import NO_EDGE, list_edges
-from pdflow.kernels.triton_launch import arithmetic, multiprocessors, sum_partials
+from pdflow.kernels.triton_launch import arithmetic
 
 CLOSED = tl.constexpr(255)
 
 
 @dataclass(frozen=True)
-class Launch:
+class EdgeLaunch:
     """How a kernel is launched.
 
     tile       nodes of one program
@@ -66,8 +73,7 @@ def _hidden(centre, neighbour, DOT: tl.constexpr, NATIVE: tl.constexpr):
     """
     if NATIVE and tl.bfloat16 == DOT and centre.dtype == DOT and neighbour.dtype == DOT:
         return tl.inline_asm_elementwise(
-            "{.reg .b32 one; mov.b32 one, 0x3F803F80; fma.rn.relu.bf16x2 $0, $1, one, $2;}",
-            "=r,r,r", [centre, neighbour], dtype=tl.bfloat16, is_pure=True, pack=2,
+            ADD_AND_RELU, "=r,r,r", [centre, neighbour], dtype=tl.bfloat16, is_pure=True, pack=2,
         )  # fmt: skip
     return tl.maximum(centre.to(tl.float32) + neighbour.to(tl.float32), 0.0).to(DOT)
 
@@ -78,8 +84,7 @@ def _tagged(value, k, NATIVE: tl.constexpr):
     bits = value.to(tl.int32, bitcast=True)
     if NATIVE:
         bits = tl.inline_asm_elementwise(
-            "lop3.b32 $0, $1, 0xFFFFFFC0, $2, 0xEA;",
-            "=r,r,r", [bits, k], dtype=tl.int32, is_pure=True, pack=1,
+            REPLACE_LOW_BITS, "=r,r,r", [bits, k], dtype=tl.int32, is_pure=True, pack=1,
         )  # fmt: skip
     else:
         bits = (bits & -64) | k
@@ -91,8 +96,7 @@ def _as_operand(choice, DOT: tl.constexpr, NATIVE: tl.constexpr):
     """Choices in the type they are compared in; NATIVE keeps two bf16 in one register."""
     if NATIVE and tl.bfloat16 == DOT:
         return tl.inline_asm_elementwise(
-            "cvt.rn.bf16x2.f32 $0, $2, $1;",
-            "=r,r,r", [choice.to(tl.float32)], dtype=tl.bfloat16, is_pure=True, pack=2,
+            ROUND_PAIR, "=r,r,r", [choice.to(tl.float32)], dtype=tl.bfloat16, is_pure=True, pack=2,
         )  # fmt: skip
     return choice.to(DOT)
 
@@ -105,8 +109,7 @@ def _where_chosen(choice, k, dout, DOT: tl.constexpr, NATIVE: tl.constexpr):
     """
     if NATIVE and tl.bfloat16 == DOT:
         return tl.inline_asm_elementwise(
-            "{.reg .b32 hit; set.eq.bf16x2.bf16x2 hit, $1, $2; mul.bf16x2 $0, hit, $3;}",
-            "=r,r,r,r", [choice, k, dout], dtype=tl.bfloat16, is_pure=True, pack=2,
+            SELECT_EQUAL, "=r,r,r,r", [choice, k, dout], dtype=tl.bfloat16, is_pure=True, pack=2,
         )  # fmt: skip
     return tl.where(choice == k, dout, 0.0).to(DOT)
 
@@ -223,84 +226,61 @@ def edge_backward_kernel(
     tl.store(sums + groups * H * H + group * H + column, dbias)
 
 
-def default_launch(kernel: str, width: int, precision: str) -> Launch:
+def default_launch(kernel: str, width: int, precision: str) -> EdgeLaunch:
     """The launch of the "forward" or "backward" kernel for H and a precision.
 
     Eight warps share a tile where four would run out of registers.
     """
     if precision == "ieee":
-        return Launch(2048 // width, 8, waves=1)
+        return EdgeLaunch(2048 // width, 8, waves=1)
     crowded = width > 64 or (kernel == "backward" and precision == "tf32")
-    return Launch(64, 8, waves=1) if crowded else Launch(64, 4)
+    return EdgeLaunch(64, 8, waves=1) if crowded else EdgeLaunch(64, 4)
 
 
 def forward(
-    centre: Tensor,
-    neighbour: Tensor,
-    neighbours: Tensor,
-    weight: Tensor,
+    edges: Edges,
     bias: Tensor,
     precision: str,
     with_choice: bool = True,
-    launch: Launch | None = None,
+    launch: EdgeLaunch | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Launch the forward kernel.
-
-    returns  out (G, B, N, H) in the type of centre; choice (G, B, N, H) uint8 and active
-             (G, B, N) int32 or, for K > 32, int64, both empty unless `with_choice`
-    """
+    """Launch the forward kernel; returns out, choice and active (`Edges.empty_results`)."""
+    centre, neighbour, graph, weight = edges
     groups, batch, points, width = centre.shape
-    k = neighbours.shape[-1]
     launch = launch or default_launch("forward", width, precision)
-    out, choice, active = empty_results(centre, neighbours, with_choice)
+    out, choice, active = edges.empty_results(with_choice)
     edge_forward_kernel[triton.cdiv(points, launch.tile), batch, groups](
-        centre, neighbour, neighbours, weight, bias, out, choice, active,
-        neighbours.stride(0), neighbours.stride(1), points,
-        K=k, H=width, CHOICE=with_choice, PACK=with_choice and precision != "ieee",
+        centre, neighbour, graph, weight, bias, out, choice, active,
+        graph.stride(0), graph.stride(1), points,
+        K=graph.shape[-1], H=width, CHOICE=with_choice, PACK=with_choice and precision != "ieee",
         NATIVE=centre.is_cuda, **arithmetic(precision), **launch.options(),
     )  # fmt: skip
     return out, choice, active
 
 
 def backward(
-    centre: Tensor,
-    neighbour: Tensor,
-    neighbours: Tensor,
-    weight: Tensor,
+    edges: Edges,
     choice: Tensor,
     active: Tensor,
     dout: Tensor,
     precision: str,
-    launch: Launch | None = None,
+    launch: EdgeLaunch | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Launch the backward kernel.
 
     returns  gradients of centre, neighbour, weight and bias: that of centre in its own type, the
              others in fp32
     """
+    centre, neighbour, graph, weight = edges
     groups, batch, points, width = centre.shape
     launch = launch or default_launch("backward", width, precision)
-    edges, lengths = list_edges(neighbours, active, launch.tile)
-    programs = max(1, launch.waves * multiprocessors(centre.device) // groups)
-    programs = min(batch * triton.cdiv(points, launch.tile), programs)
+    active_edges, lengths = list_edges(graph, active, launch.tile)
     dcentre = torch.empty_like(centre)
     dneighbour = torch.zeros_like(neighbour, dtype=torch.float32)
-    sums = weight.new_empty((programs, groups * (width + 1) * width), dtype=torch.float32)
-    edge_backward_kernel[programs, groups](
-        centre, neighbour, weight, choice, dout, edges, lengths, dcentre, dneighbour, sums,
-        batch, points, K=edges.shape[-2], H=width, NATIVE=centre.is_cuda,
+    sums = edges.weight_sums(launch.tile, launch.waves)
+    edge_backward_kernel[len(sums), groups](
+        centre, neighbour, weight, choice, dout, active_edges, lengths, dcentre, dneighbour, sums,
+        batch, points, K=active_edges.shape[-2], H=width, NATIVE=centre.is_cuda,
         **arithmetic(precision), **launch.options(),
     )  # fmt: skip
-    dweight, dbias = sum_partials(sums).split([weight.numel(), groups * width])
-    return dcentre, dneighbour, dweight.view_as(weight), dbias.view(groups, width)
-
-
-def empty_results(
-    centre: Tensor, neighbours: Tensor, with_choice: bool
-) -> tuple[Tensor, Tensor, Tensor]:
-    """What `forward` returns, not yet filled."""
-    word = torch.int32 if neighbours.shape[-1] <= 32 else torch.int64
-    shape = centre.shape if with_choice else (0, 0, 0, 0)
-    choice = centre.new_empty(shape, dtype=torch.uint8)
-    active = centre.new_empty(shape[:3], dtype=word)
-    return centre.new_empty(centre.shape), choice, active
+    return dcentre, dneighbour, *edges.weight_gradients(sums)
