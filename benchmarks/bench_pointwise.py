@@ -21,6 +21,7 @@ import triton.testing
 from torch import Tensor
 
 from pdflow.kernels.coupling import triton_autograd
+from pdflow.kernels.coupling.direction import Direction
 from pdflow.kernels.coupling.triton_autograd import Couple, Kept, Shape
 from pdflow.kernels.coupling.twin import couple_torch
 from pdflow.kernels.edge import edge_pool, triton_split
@@ -91,23 +92,22 @@ def check_coupling(groups: int, channels: int, deep: bool, inverse: bool, precis
     x, features, layers = coupling_inputs(4, 1000, groups, channels, deep)
     total, dy, dterms = normal(4, 1000), normal(4, 1000, channels), normal(4, 1000)
     kept = (channels + 1) // 2
-    flips = not inverse, inverse
+    direction = Direction(inverse, flip_in=not inverse, flip_out=inverse)
 
     def run(dtype: torch.dtype, fused: bool) -> list[Tensor]:
         leaves = [t.detach().to(dtype).requires_grad_() for t in (x, total, *layers)]
         kind = features.dtype if fused and features is not None else dtype
         seen = None if features is None else features.detach().to(kind).requires_grad_()
         if fused:
-            shape = Shape(channels, kept, groups, inverse, *flips)
+            shape = Shape(channels, kept, groups, direction)
             y, terms = Couple.apply(
                 leaves[0], leaves[1], seen, FACTOR, shape, precision, *leaves[2:]
             )
             terms = leaves[1] if terms is None else terms
         else:
             pairs = list(zip(leaves[2::2], leaves[3::2], strict=True))
-            y, terms = couple_torch(
-                leaves[0], pairs, kept, FACTOR, seen, leaves[1], inverse, *flips
-            )
+            y, terms = couple_torch(leaves[0], pairs, kept, FACTOR, seen, direction)
+            terms = leaves[1] if terms is None else leaves[1] + terms
         loss = (y * dy.to(dtype)).sum() + (terms * dterms.to(dtype)).sum()
         wanted = leaves if seen is None else [*leaves, seen]
         return [y.detach(), *torch.autograd.grad(loss, wanted)]
@@ -122,7 +122,7 @@ def check_coupling(groups: int, channels: int, deep: bool, inverse: bool, precis
 def time_coupling(batch: int, points: int, groups: int, channels: int, deep: bool) -> None:
     """Time launches of one kind of coupling."""
     x, features, layers = coupling_inputs(batch, points, groups, channels, deep)
-    shape = Shape(channels, (channels + 1) // 2, groups, False, False, False)
+    shape = Shape(channels, (channels + 1) // 2, groups, Direction())
     total, dy = normal(batch, points), normal(batch, points, channels)
     kind = f"G={groups} C={channels} {'deep' if deep else 'flat'}"
 

@@ -18,7 +18,7 @@ from pdflow.flow.bijection import Bijection, Chain, Sigmoid
 from pdflow.flow.units import EdgeUnit, GroupedLinear
 from pdflow.kernels.augmentation import gated_couple, neighbour_mean
 from pdflow.kernels.augmentation.twin import gather_points, shift_and_scale
-from pdflow.kernels.augmentation.weights import ConditionWeights, GatedWeights, Norm
+from pdflow.kernels.augmentation.weights import ConditionWeights, GatedWeights, Norm, Step
 from pdflow.kernels.grouped import grouped_product
 from pdflow.kernels.mixing import affine
 
@@ -169,10 +169,8 @@ class ConditionalCoupling(Bijection):
             _given(features),
             self._weights(),
             self._norm(),
-            keep_first=self.keep_first,
-            total=total,
-            drawn=drawn,
-            squash=squash,
+            Step(self.keep_first, drawn, squash),
+            total,
         )
 
     def untransform(self, y: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:

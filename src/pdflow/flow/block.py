@@ -11,6 +11,7 @@ from pdflow.flow.bijection import Bijection, Chain, no_change
 from pdflow.flow.coupling import Coupling
 from pdflow.flow.mixing import Map, affine_maps
 from pdflow.flow.permutation import Reverse
+from pdflow.kernels.coupling.direction import INVERSE, Direction
 from pdflow.kernels.mixing import affine
 
 
@@ -50,7 +51,7 @@ class Block(Chain):
         """Like `transform`, with permutation and actnorm as a map, and added to `total` (B, N)."""
         first, second = self.couplings
         x, terms = first.couple(affine(x, *mix), context, total)
-        x, terms = second.couple(x, context, terms, flip_in=True)
+        x, terms = second.couple(x, context, terms, Direction(flip_in=True))
         return x, total if terms is None else terms
 
     def decode(
@@ -58,8 +59,8 @@ class Block(Chain):
     ) -> tuple[Tensor, Tensor]:
         """Like `untransform`, with the inverse of permutation and actnorm as a map."""
         first, second = self.couplings
-        y, terms = second.couple(y, context, total, inverse=True, flip_out=True)
-        y, terms = first.couple(y, context, terms, inverse=True)
+        y, terms = second.couple(y, context, total, Direction(inverse=True, flip_out=True))
+        y, terms = first.couple(y, context, terms, INVERSE)
         return affine(y, *unmix), total if terms is None else terms
 
 

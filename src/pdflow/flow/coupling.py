@@ -7,6 +7,7 @@ from torch import Tensor
 from pdflow.flow.bijection import Bijection, no_change
 from pdflow.flow.units import EdgeUnit, LinearUnit
 from pdflow.kernels.coupling import couple
+from pdflow.kernels.coupling.direction import FORWARD, INVERSE, Direction
 
 
 class Coupling(Bijection):
@@ -35,7 +36,7 @@ class Coupling(Bijection):
 
     def untransform(self, y: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
         """Apply scale and shift again."""
-        x, terms = self.couple(y, context, None, inverse=True)
+        x, terms = self.couple(y, context, None, INVERSE)
         return x, no_change(y) if terms is None else terms
 
     def couple(
@@ -43,18 +44,15 @@ class Coupling(Bijection):
         x: Tensor,
         context: Tensor | None,
         total: Tensor | None,
-        *,
-        inverse: bool = False,
-        flip_in: bool = False,
-        flip_out: bool = False,
+        direction: Direction = FORWARD,
     ) -> tuple[Tensor, Tensor | None]:
-        """Transform x (B, N, C) or, inverse, transform it back, and add to `total` (B, N).
+        """Transform x (B, N, C), forward or back, and add to the terms `total` (B, N).
 
-        flip_in, flip_out  do what a `Reverse` before or after this layer would do
+        A direction that flips also does what a `Reverse` before or after this layer would do.
         """
         features = None
         if isinstance(self.unit, EdgeUnit):
-            features, x = self.unit.pool(x, context, flip=flip_in)
+            features, x = self.unit.pool(x, context, flip=direction.flip_in)
             layers = [self.unit.third.layer]
         else:
             layers = self.unit.stack
@@ -65,9 +63,7 @@ class Coupling(Bijection):
             self.clamp,
             features=features,
             total=total,
-            inverse=inverse,
-            flip_in=flip_in,
-            flip_out=flip_out,
+            direction=direction,
         )
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 import torch
@@ -93,3 +94,9 @@ def sum_partials(partials: Tensor) -> Tensor:
         partials, total, count, width, ROWS=SUM_ROWS, COLUMNS=SUM_COLUMNS
     )
     return total
+
+
+def split_like(flat: Tensor, tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Views of a flat tensor, one after the other in the shapes of `tensors`."""
+    parts = flat.split([tensor.numel() for tensor in tensors])
+    return [part.view_as(tensor) for part, tensor in zip(parts, tensors, strict=True)]

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from pdflow.kernels import augmentation
 from pdflow.kernels.augmentation.twin import gated_couple_torch
-from pdflow.kernels.augmentation.weights import GatedWeights, Norm
+from pdflow.kernels.augmentation.weights import GatedWeights, Norm, Step
 
 Results = tuple[list[Tensor], list[Tensor | None]]
 """Values and running statistics; gradients of x, features, total and weights."""
@@ -45,22 +45,17 @@ class Case:
         weights = make_weights(self.kept, self.moved, self.width, generator)
         leaves = [t.to(device).requires_grad_() for t in (x, 3 + features, total, *weights)]
         d = [torch.randn(v.shape, generator=generator).to(device) for v in (x, total, features)]
-        options = self.keep_first, self.drawn, self.squash
+        step = Step(self.keep_first, self.drawn, self.squash)
 
         def fused(leaves: list[Tensor], norm: Norm) -> tuple[Tensor, ...]:
             x, features, total, *w = leaves
             before = total if self.has_total else None
-            return GatedCouple.apply(x, features, before, norm, *options, precision, *w)
+            return GatedCouple.apply(x, features, before, norm, step, precision, *w)
 
         def twin(leaves: list[Tensor], norm: Norm) -> tuple[Tensor, ...]:
             x, features, total, *w = leaves
-            before = total if self.has_total else None
-            weights = GatedWeights(*w)
-            keep_first, drawn, squash = options
-            y, terms = gated_couple_torch(
-                x, features, weights, norm, keep_first, before, drawn, squash
-            )
-            return y, terms, features
+            y, terms = gated_couple_torch(x, features, GatedWeights(*w), norm, step)
+            return y, total + terms if self.has_total else terms, features
 
         both = []
         for couple, dtype in ((fused, torch.float32), (twin, torch.float64)):

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from pdflow.kernels.coupling.direction import INVERSE, Direction
 from pdflow.kernels.coupling.twin import couple_torch
 
 FACTOR = 2 * 1.9 / math.pi
@@ -48,9 +49,8 @@ class Case:
         x, total, *layers = leaves
         features = None if self.features is None else layers.pop()
         pairs = list(zip(layers[::2], layers[1::2], strict=True))
-        y, terms = couple_torch(x, pairs, self.kept, FACTOR, features, total, *direction)
-        assert terms is not None
-        return self.results(y, terms, leaves)
+        y, terms = couple_torch(x, pairs, self.kept, FACTOR, features, Direction(*direction))
+        return self.results(y, total if terms is None else total + terms, leaves)
 
     def fused(self, precision: str, *direction: bool) -> list[Tensor]:
         from pdflow.kernels.coupling.triton_autograd import Couple, Shape
@@ -58,7 +58,7 @@ class Case:
         leaves = self.leaves(torch.float32)
         x, total, *layers = leaves
         features = None if self.features is None else layers.pop()
-        shape = Shape(self.channels, self.kept, self.groups, *direction)
+        shape = Shape(self.channels, self.kept, self.groups, Direction(*direction))
         y, terms = Couple.apply(x, total, features, FACTOR, shape, precision, *layers)
         return self.results(y, total if terms is None else terms, leaves)
 
@@ -102,13 +102,11 @@ def test_log_determinants_that_nobody_needs_have_no_gradient(device: str) -> Non
 
     case = Case(2, 7, True, device)
     leaves = case.leaves(torch.float32)
-    y, _ = Couple.apply(
-        leaves[0], None, None, FACTOR, Shape(7, 4, 2, True, False, False), "ieee", *leaves[2:]
-    )
+    y, _ = Couple.apply(leaves[0], None, None, FACTOR, Shape(7, 4, 2, INVERSE), "ieee", *leaves[2:])
     found = torch.autograd.grad((y * case.dy).sum(), leaves[0])[0]
     double = [leaf.detach().double().requires_grad_() for leaf in leaves]
     pairs = list(zip(double[2::2], double[3::2], strict=True))
-    expected_y, _ = couple_torch(double[0], pairs, 4, FACTOR, inverse=True)
+    expected_y, _ = couple_torch(double[0], pairs, 4, FACTOR, None, INVERSE)
     expected = torch.autograd.grad((expected_y * case.dy.double()).sum(), double[0])[0]
     assert (found - expected).abs().max() < 2e-6 * expected.abs().max()
 
@@ -131,7 +129,7 @@ def test_nothing_is_kept_for_a_backward_pass_that_will_not_come(device: str) -> 
     from pdflow.kernels.coupling.triton_autograd import Shape, forward
 
     case = Case(2, 9, True, device)
-    shape = Shape(9, case.kept, 2, False, True, False)
+    shape = Shape(9, case.kept, 2, Direction(flip_in=True))
     inputs = case.x, case.total, case.features, case.layers, FACTOR, shape, "ieee"
     y, _, kept = forward(*inputs, keep=False)
     assert torch.equal(y, forward(*inputs)[0])

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from pdflow.kernels import Precision, default_precision, runs_triton
 from pdflow.kernels.augmentation.twin import gated_couple_torch, neighbour_mean_torch
-from pdflow.kernels.augmentation.weights import ConditionWeights, GatedWeights, Norm
+from pdflow.kernels.augmentation.weights import ConditionWeights, GatedWeights, Norm, Step
 
 _FUSED_DIMS = 4
 _FUSED_WIDTHS = (32, 64)
@@ -43,22 +43,16 @@ def gated_couple(
     features: Tensor,
     weights: GatedWeights,
     norm: Norm | None,
-    *,
-    keep_first: bool,
+    step: Step,
     total: Tensor | None = None,
-    drawn: bool = False,
-    squash: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """y = (x + shift) sigmoid(scale) on one part of the channels, as the other part says.
 
-    x           (B, N, C)
-    features    (B, N, F) of the condition net, float32 or bf16
-    keep_first  whether the first C - M channels are kept, or the last ones
-    total       (B, N) log-determinant terms of what came before
-    drawn       whether terms begin with -log N(x; 0, I): those of the last coupling are -log q then
-    squash      whether a sigmoid of all channels follows
-    returns     y (B, N, C), total plus the terms (B, N) of this coupling, and the features: given
-                to the next coupling, their gradients are added up on the way back
+    x         (B, N, C)
+    features  (B, N, F) of the condition net, float32 or bf16
+    total     (B, N) log-determinant terms of what came before
+    returns   y (B, N, C), total plus the terms (B, N) of this coupling, and the features: given
+              to the next coupling, their gradients are added up on the way back
 
     The fused kernels run unless `torch.set_float32_matmul_precision` is "highest", and round to
     bf16 backward.
@@ -72,15 +66,13 @@ def gated_couple(
             features.contiguous(),
             None if total is None else total.contiguous(),
             norm,
-            keep_first,
-            drawn,
-            squash,
+            step,
             precision,
             *(weight.contiguous() for weight in weights if weight is not None),
         )  # type: ignore[no-untyped-call]
         return result
-    y, terms = gated_couple_torch(x, features, weights, norm, keep_first, total, drawn, squash)
-    return y, terms, features
+    y, terms = gated_couple_torch(x, features, weights, norm, step)
+    return y, terms if total is None else total + terms, features
 
 
 def _runs_condition_kernels(points: Tensor, weights: ConditionWeights) -> bool:

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 import triton
 from torch import Tensor
@@ -13,12 +11,13 @@ from pdflow.kernels.augmentation.triton_gate import gate_forward_kernel, norm_st
 from pdflow.kernels.augmentation.triton_gate_backward import gate_backward_kernel
 from pdflow.kernels.augmentation.triton_gate_weights import JOBS, gate_weights_kernel
 from pdflow.kernels.augmentation.triton_shift import shift_backward_kernel, shift_forward_kernel
-from pdflow.kernels.augmentation.weights import GatedWeights, Norm
+from pdflow.kernels.augmentation.weights import GatedWeights, Norm, Step
 from pdflow.kernels.triton_launch import (
     Launch,
     arithmetic,
     programs_for,
     shared_memory,
+    split_like,
     sum_partials,
     tiles,
     tiling,
@@ -45,21 +44,21 @@ class GatedCouple(torch.autograd.Function):
     """`pdflow.kernels.augmentation.gated_couple` with its fused backward."""
 
     @staticmethod
-    def forward(ctx, x, features, total, norm, keep_first, drawn, squash, precision, *weights):
+    def forward(ctx, x, features, total, norm, step, precision, *weights):
         """y (B, N, C), terms (B, N) and features; tensors are contiguous."""
         keep = any(ctx.needs_input_grad)
         weights = GatedWeights(*weights)
         launch = _forward_launch(precision, x.device)
         hidden, planes, tiles = gate_forward(
-            x, features, weights, keep_first, precision, keep, norm.training, launch
+            x, features, weights, step, precision, keep, norm.training, launch
         )
         statistics = norm_statistics(norm, tiles, _rows(x), launch[0])
         y, terms, shifts = shift_forward(
-            x, hidden, statistics, weights, total, keep_first, drawn, squash, precision, keep
+            x, hidden, statistics, weights, total, step, precision, keep
         )
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(x, y, features, hidden, planes, statistics, shifts, *weights)
-        ctx.options = keep_first, drawn, squash, norm.training, precision
+        ctx.options = step, norm.training, precision
         ctx.has_total = total is not None
         return y, terms, features.view_as(features)
 
@@ -68,25 +67,24 @@ class GatedCouple(torch.autograd.Function):
         """Gradients of x, features, total and weights."""
         x, y, features, hidden, planes, statistics, shifts, *weights = ctx.saved_tensors
         weights = GatedWeights(*weights)
-        keep_first, drawn, squash, training, precision = ctx.options
+        step, training, precision = ctx.options
         dy = torch.zeros_like(y) if dy is None else dy.contiguous()
         dterms, dfeatures = (d if d is None else d.contiguous() for d in (dterms, dfeatures))
         dx, dlast, sums = shift_backward(
-            x, y, hidden, statistics, weights, shifts, dy, dterms, keep_first, drawn, squash,
-            precision,
-        )  # fmt: skip
+            x, y, hidden, statistics, weights, shifts, dy, dterms, step, precision
+        )
         features = features.to(planes.dtype)
         dfeatures, dplanes, of_last = gate_backward(
             x, features, weights, hidden, statistics, planes, dlast, sums, dx, dfeatures,
-            keep_first, training, precision,
+            step, training, precision,
         )  # fmt: skip
-        of_network = gate_weights(x, features, weights, planes, dplanes, keep_first, precision)
+        of_network = gate_weights(x, features, weights, planes, dplanes, step, precision)
         dtotal = dterms if ctx.has_total else None
-        return dx, dfeatures, dtotal, None, None, None, None, None, *of_network, *of_last
+        return dx, dfeatures, dtotal, None, None, None, *of_network, *of_last
 
 
 def gate_forward(
-    x: Tensor, features: Tensor, weights: GatedWeights, keep_first: bool, precision: str,
+    x: Tensor, features: Tensor, weights: GatedWeights, step: Step, precision: str,
     keep: bool, training: bool, launch: Launch,
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:  # fmt: skip
     """Input of the norm (B, N, H), what the backward needs, and statistics of tiles."""
@@ -98,7 +96,7 @@ def gate_forward(
     if training:
         tiles = x.new_empty(triton.cdiv(rows, launch[0]), 2, features.shape[-1])
     gate_forward_kernel[(programs_for(rows, launch, x.device),)](
-        x, features, *weights[:8], hidden, planes, tiles, rows, **_kept(weights, keep_first),
+        x, features, *weights[:8], hidden, planes, tiles, rows, **_kept(weights, step),
         KEEP=keep, STATISTICS=training, **tiling(launch), **arithmetic(precision),
     )  # fmt: skip
     return hidden, planes, tiles
@@ -119,7 +117,7 @@ def norm_statistics(norm: Norm, tiles: Tensor | None, rows: int, tile: int) -> T
 
 def shift_forward(
     x: Tensor, hidden: Tensor, statistics: Tensor, weights: GatedWeights, total: Tensor | None,
-    keep_first: bool, drawn: bool, squash: bool, precision: str, keep: bool,
+    step: Step, precision: str, keep: bool,
 ) -> tuple[Tensor, Tensor, Tensor | None]:  # fmt: skip
     """y (B, N, C), terms (B, N), and shift and raw scale (2, B, N, M) for the backward."""
     rows = _rows(x)
@@ -130,15 +128,16 @@ def shift_forward(
         shifts = x.new_empty(shape, dtype=_forward_type(precision))
     shift_forward_kernel[(programs_for(rows, SHIFT_FORWARD, x.device),)](
         x, hidden, statistics, *weights[8:], total, y, terms, shifts, rows,
-        **_kept(weights, keep_first), **_moved(weights, keep_first), HAS_TOTAL=total is not None,
-        DRAWN=drawn, SQUASH=squash, KEEP=keep, **tiling(SHIFT_FORWARD), **arithmetic(precision),
+        **_kept(weights, step), **_moved(weights, step), HAS_TOTAL=total is not None,
+        DRAWN=step.drawn, SQUASH=step.squash, KEEP=keep, **tiling(SHIFT_FORWARD),
+        **arithmetic(precision),
     )  # fmt: skip
     return y, terms, shifts
 
 
 def shift_backward(
     x: Tensor, y: Tensor, hidden: Tensor, statistics: Tensor, weights: GatedWeights, shifts: Tensor,
-    dy: Tensor, dterms: Tensor | None, keep_first: bool, drawn: bool, squash: bool, precision: str,
+    dy: Tensor, dterms: Tensor | None, step: Step, precision: str,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """dx but for the network's share, gradients of the last layer's output, and sums."""
     rows = _rows(x)
@@ -148,8 +147,9 @@ def shift_backward(
     sums = x.new_empty(programs, weights.last.numel() + 2 * len(weights.last))
     shift_backward_kernel[(programs,)](
         x, y, hidden, statistics, weights.log_scale, shifts, dy, dterms, dx, dlast, sums, rows,
-        **_kept(weights, keep_first), **_moved(weights, keep_first), HAS_TERMS=dterms is not None,
-        DRAWN=drawn, SQUASH=squash, **tiling(SHIFT_BACKWARD), **_backward_arithmetic(precision),
+        **_kept(weights, step), **_moved(weights, step), HAS_TERMS=dterms is not None,
+        DRAWN=step.drawn, SQUASH=step.squash, **tiling(SHIFT_BACKWARD),
+        **_backward_arithmetic(precision),
     )  # fmt: skip
     return dx, dlast, sum_partials(sums)
 
@@ -157,7 +157,7 @@ def shift_backward(
 def gate_backward(
     x: Tensor, features: Tensor, weights: GatedWeights, hidden: Tensor, statistics: Tensor,
     planes: Tensor, dlast: Tensor, sums: Tensor, dx: Tensor, more: Tensor | None,
-    keep_first: bool, training: bool, precision: str,
+    step: Step, training: bool, precision: str,
 ) -> tuple[Tensor, Tensor, list[Tensor]]:  # fmt: skip
     """dfeatures, which begins with `more`, and gradients from gamma to log_scale. Adds to dx.
 
@@ -172,16 +172,16 @@ def gate_backward(
         weights.lift_bias, weights.inner, weights.gate, weights.condition, weights.gamma,
         weights.beta, weights.last, tiles(hidden, rows, GATE_BACKWARD), statistics, dlast, sums,
         tiles(more, rows, GATE_BACKWARD), dx, dfeatures, dplanes, dnorm, dlast_layer, rows,
-        BATCH=training, HAS_MORE=more is not None, **_kept(weights, keep_first),
+        BATCH=training, HAS_MORE=more is not None, **_kept(weights, step),
         **_outputs(weights), **tiling(GATE_BACKWARD), **_backward_arithmetic(precision),
     )  # fmt: skip
-    last = _split(dlast_layer, [weights.last, weights.last_bias, weights.log_scale])
+    last = split_like(dlast_layer, [weights.last, weights.last_bias, weights.log_scale])
     return dfeatures, dplanes, [*dnorm, *last]
 
 
 def gate_weights(
     x: Tensor, features: Tensor, weights: GatedWeights, planes: Tensor, dplanes: Tensor,
-    keep_first: bool, precision: str,
+    step: Step, precision: str,
 ) -> list[Tensor]:  # fmt: skip
     """Gradients from lift to condition_bias, with what `gate_backward` left."""
     rows = _rows(features)
@@ -190,9 +190,9 @@ def gate_weights(
     sums = weights.lift.new_empty(programs_for(rows, GATE_WEIGHTS, features.device, JOBS), size)
     gate_weights_kernel[(JOBS, len(sums))](
         x, features, planes, weights.lift, weights.lift_bias, dplanes, sums, rows, SUMS=size,
-        **_kept(weights, keep_first), **tiling(GATE_WEIGHTS), **_backward_arithmetic(precision),
+        **_kept(weights, step), **tiling(GATE_WEIGHTS), **_backward_arithmetic(precision),
     )  # fmt: skip
-    return _split(sum_partials(sums), shapes)
+    return split_like(sum_partials(sums), shapes)
 
 
 def _forward_launch(precision: str, device: torch.device) -> Launch:
@@ -207,26 +207,20 @@ def _rows(x: Tensor) -> int:
     return x.shape[0] * x.shape[1]
 
 
-def _split(sums: Tensor, shapes: Sequence[Tensor]) -> list[Tensor]:
-    """Gradients of weights that lie one after the other."""
-    parts = sums.split([weight.numel() for weight in shapes])
-    return [part.view_as(weight) for part, weight in zip(parts, shapes, strict=True)]
-
-
-def _kept(weights: GatedWeights, keep_first: bool) -> dict[str, int]:
+def _kept(weights: GatedWeights, step: Step) -> dict[str, int]:
     width, kept = weights.lift.shape
     moved = len(weights.last) // 2
     return {
         "C": kept + moved,
         "KEPT": kept,
-        "KEPT_AT": 0 if keep_first else moved,
+        "KEPT_AT": 0 if step.keep_first else moved,
         "IN": _padded(kept),
         "H": width,
     }
 
 
-def _moved(weights: GatedWeights, keep_first: bool) -> dict[str, int]:
-    return {"MOVED_AT": weights.lift.shape[1] if keep_first else 0, **_outputs(weights)}
+def _moved(weights: GatedWeights, step: Step) -> dict[str, int]:
+    return {"MOVED_AT": weights.lift.shape[1] if step.keep_first else 0, **_outputs(weights)}
 
 
 def _outputs(weights: GatedWeights) -> dict[str, int]:

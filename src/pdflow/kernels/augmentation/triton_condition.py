@@ -13,7 +13,7 @@ import triton.language as tl
 from torch import Tensor
 
 from pdflow.kernels.augmentation.weights import ConditionWeights
-from pdflow.kernels.triton_launch import arithmetic, multiprocessors, sum_partials
+from pdflow.kernels.triton_launch import arithmetic, multiprocessors, split_like, sum_partials
 
 TILE = 64
 WARPS = 4
@@ -243,16 +243,15 @@ def backward(
         dfeatures, mean, neighbours, weights.last, dh, last_sums, rows, count, neighbours.stride(1),
         K=neighbours.shape[2], H=width, F=features, **options,
     )  # fmt: skip
-    sizes = [weight.numel() for weight in weights[:6]]
-    sums = points.new_empty(programs, sum(sizes))
+    size = sum(weight.numel() for weight in weights[:6])
+    sums = points.new_empty(programs, size)
     dpoints = torch.empty_like(points) if needs_dpoints else None
     points_backward_kernel[(programs,)](
         points, *weights[:5], h, dh, dpoints, sums, rows, D=dims, PADDED=16, H=width,
-        GRADIENT=needs_dpoints, SUMS=sum(sizes), **options,
+        GRADIENT=needs_dpoints, SUMS=size, **options,
     )  # fmt: skip
-    parts = [*sum_partials(sums).split(sizes)]
-    parts += sum_partials(last_sums).split([features * width, features])
-    return dpoints, [part.view_as(weight) for part, weight in zip(parts, weights, strict=True)]
+    of_points = split_like(sum_partials(sums), weights[:6])
+    return dpoints, of_points + split_like(sum_partials(last_sums), weights[6:])
 
 
 def _listed(neighbours: Tensor) -> Tensor:

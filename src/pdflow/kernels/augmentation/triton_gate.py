@@ -17,22 +17,50 @@ import triton.language as tl
 
 
 @triton.jit
-def _elus(x):
+def elus(x):
     """elu(x) and elu(-x); exp(-|x|) - 1 is never above 0, nor below -|x|."""
     below = tl.exp(-tl.abs(x)) - 1.0
     return tl.maximum(x, below), tl.maximum(-x, below)
 
 
 @triton.jit
-def _sigmoid(x):
+def elu_operands(x, DOT: tl.constexpr):
+    """elu(x) and elu(-x) as operands of several products."""
+    plus, minus = elus(x)
+    return plus.to(DOT), minus.to(DOT)
+
+
+@triton.jit
+def sigmoid(x):
+    """1 / (1 + exp(-x))."""
     return 1.0 / (1.0 + tl.exp(-x))
 
 
 @triton.jit
-def _mirrored(weight, H: tl.constexpr, DOT: tl.constexpr):
-    """A block of W (.., 2 H), turned: its rows are columns."""
+def _block(weight, H: tl.constexpr, DOT: tl.constexpr, TRANSPOSED: tl.constexpr):
+    """A block (H, H) of a weight (.., 2 H)."""
     column = tl.arange(0, H)
-    return tl.load(weight + column[None, :] * 2 * H + column[:, None]).to(DOT)
+    if TRANSPOSED:
+        return tl.load(weight + column[None, :] * 2 * H + column[:, None]).to(DOT)
+    return tl.load(weight + column[:, None] * 2 * H + column[None, :]).to(DOT)
+
+
+@triton.jit
+def two_blocks(weight, H: tl.constexpr, DOT: tl.constexpr, TRANSPOSED: tl.constexpr):
+    """The blocks of a weight (H, 2 H) that belong to elu(x) and to elu(-x).
+
+    TRANSPOSED  as the forward multiplies with them; else as the backward does
+    """
+    plus = _block(weight, H, DOT, TRANSPOSED)
+    return plus, _block(weight + H, H, DOT, TRANSPOSED)
+
+
+@triton.jit
+def four_blocks(weight, H: tl.constexpr, DOT: tl.constexpr, TRANSPOSED: tl.constexpr):
+    """Like `two_blocks`, for a weight (2 H, 2 H): those of value, then those of gate."""
+    value_plus, value_minus = two_blocks(weight, H, DOT, TRANSPOSED)
+    gate_plus, gate_minus = two_blocks(weight + 2 * H * H, H, DOT, TRANSPOSED)
+    return value_plus, value_minus, gate_plus, gate_minus
 
 
 @triton.jit
@@ -49,17 +77,11 @@ def gate_forward_kernel(
     STATISTICS  leave the mean and the sum of squared deviations of each tile (tiles, 2, H)
     """
     column = tl.arange(0, H)
-    LOWER: tl.constexpr = 2 * H * H
-    condition_value_plus = _mirrored(condition_ptr, H, DOT)
-    condition_value_minus = _mirrored(condition_ptr + H, H, DOT)
-    condition_gate_plus = _mirrored(condition_ptr + LOWER, H, DOT)
-    condition_gate_minus = _mirrored(condition_ptr + LOWER + H, H, DOT)
-    value_plus = _mirrored(gate_ptr, H, DOT)
-    value_minus = _mirrored(gate_ptr + H, H, DOT)
-    gate_plus = _mirrored(gate_ptr + LOWER, H, DOT)
-    gate_minus = _mirrored(gate_ptr + LOWER + H, H, DOT)
-    inner_plus = _mirrored(inner_ptr, H, DOT)
-    inner_minus = _mirrored(inner_ptr + H, H, DOT)
+    condition_value_plus, condition_value_minus, condition_gate_plus, condition_gate_minus = (
+        four_blocks(condition_ptr, H, DOT, True)
+    )
+    value_plus, value_minus, gate_plus, gate_minus = four_blocks(gate_ptr, H, DOT, True)
+    inner_plus, inner_minus = two_blocks(inner_ptr, H, DOT, True)
     channel = tl.arange(0, IN)
     lift_at = column[None, :] * KEPT + channel[:, None]
     lift = tl.load(lift_ptr + lift_at, mask=(channel < KEPT)[:, None], other=0.0).to(DOT)
@@ -73,9 +95,7 @@ def gate_forward_kernel(
         at = row[:, None] * H + column[None, :]
         # Features first: fewer numbers are held at a time.
         f = tl.load(features_ptr + at, mask=inside, other=0.0).to(tl.float32)
-        plus, minus = _elus(f)
-        plus = plus.to(DOT)
-        minus = minus.to(DOT)
+        plus, minus = elu_operands(f, DOT)
         value = tl.dot(plus, condition_value_plus, input_precision=INPUT_PRECISION)
         value = tl.dot(minus, condition_value_minus, value, input_precision=INPUT_PRECISION)
         gate = tl.dot(plus, condition_gate_plus, input_precision=INPUT_PRECISION)
@@ -85,20 +105,18 @@ def gate_forward_kernel(
         kept = tl.load(x_ptr + kept_at, mask=is_kept, other=0.0).to(DOT)
         h = tl.dot(kept, lift, input_precision=INPUT_PRECISION)
         h += tl.load(lift_bias_ptr + column)[None, :]
-        plus, minus = _elus(h)
+        plus, minus = elus(h)
         u = tl.dot(plus.to(DOT), inner_plus, input_precision=INPUT_PRECISION)
         u = tl.dot(minus.to(DOT), inner_minus, u, input_precision=INPUT_PRECISION)
         u += tl.load(inner_bias_ptr + column)[None, :]
-        plus, minus = _elus(u)
-        plus = plus.to(DOT)
-        minus = minus.to(DOT)
+        plus, minus = elu_operands(u, DOT)
         value = tl.dot(plus, value_plus, value, input_precision=INPUT_PRECISION)
         value = tl.dot(minus, value_minus, value, input_precision=INPUT_PRECISION)
         gate = tl.dot(plus, gate_plus, gate, input_precision=INPUT_PRECISION)
         gate = tl.dot(minus, gate_minus, gate, input_precision=INPUT_PRECISION)
         value += value_bias[None, :]
         gate += gate_bias[None, :]
-        hidden = h + value * _sigmoid(gate)
+        hidden = h + value * sigmoid(gate)
         tl.store(hidden_ptr + at, hidden, mask=inside)
         if STATISTICS:
             count = tl.minimum(rows - tile * TILE, TILE).to(tl.float32)

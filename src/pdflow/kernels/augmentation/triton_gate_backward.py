@@ -9,14 +9,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from pdflow.kernels.augmentation.triton_gate import _sigmoid
-
-
-@triton.jit
-def _turned(weight, H: tl.constexpr, DOT: tl.constexpr):
-    """A block of W (.., 2 H), as gradients are multiplied with it."""
-    column = tl.arange(0, H)
-    return tl.load(weight + column[:, None] * 2 * H + column[None, :]).to(DOT)
+from pdflow.kernels.augmentation.triton_gate import four_blocks, sigmoid, two_blocks
 
 
 @triton.jit
@@ -122,17 +115,11 @@ def gate_backward_kernel(
     to_shift, to_raw, slope, offset = _norm_and_last(
         last_ptr, products_ptr, norm_ptr, gamma_ptr, rows, MOVED, OUT, H, BATCH, DOT
     )
-    LOWER: tl.constexpr = 2 * H * H
-    condition_value_plus = _turned(condition_ptr, H, DOT)
-    condition_value_minus = _turned(condition_ptr + H, H, DOT)
-    condition_gate_plus = _turned(condition_ptr + LOWER, H, DOT)
-    condition_gate_minus = _turned(condition_ptr + LOWER + H, H, DOT)
-    value_plus = _turned(gate_ptr, H, DOT)
-    value_minus = _turned(gate_ptr + H, H, DOT)
-    gate_plus = _turned(gate_ptr + LOWER, H, DOT)
-    gate_minus = _turned(gate_ptr + LOWER + H, H, DOT)
-    inner_plus = _turned(inner_ptr, H, DOT)
-    inner_minus = _turned(inner_ptr + H, H, DOT)
+    condition_value_plus, condition_value_minus, condition_gate_plus, condition_gate_minus = (
+        four_blocks(condition_ptr, H, DOT, False)
+    )
+    value_plus, value_minus, gate_plus, gate_minus = four_blocks(gate_ptr, H, DOT, False)
+    inner_plus, inner_minus = two_blocks(inner_ptr, H, DOT, False)
     channel = tl.arange(0, IN)
     lift_at = column[:, None] * KEPT + channel[None, :]
     lift = tl.load(lift_ptr + lift_at, mask=(channel < KEPT)[None, :], other=0.0).to(DOT)
@@ -152,7 +139,7 @@ def gate_backward_kernel(
         kept_at = row[:, None] * C + KEPT_AT + channel[None, :]
         kept = tl.load(x_ptr + kept_at, mask=is_kept, other=0.0).to(DOT)
         value = planes.load([1, first, 0]).reshape(TILE, H).to(tl.float32)
-        gate = _sigmoid(planes.load([2, first, 0]).reshape(TILE, H).to(tl.float32))
+        gate = sigmoid(planes.load([2, first, 0]).reshape(TILE, H).to(tl.float32))
         d = tl.dot(dshift, to_shift, input_precision=INPUT_PRECISION)
         d = tl.dot(draw, to_raw, d, input_precision=INPUT_PRECISION)
         d += slope * hidden.load([0, first, 0]).reshape(TILE, H).to(tl.float32) + offset

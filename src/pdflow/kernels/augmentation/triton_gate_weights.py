@@ -11,7 +11,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from pdflow.kernels.augmentation.triton_gate import _elus
+from pdflow.kernels.augmentation.triton_gate import elu_operands, elus
 
 JOBS = 3
 """What programs of `gate_weights_kernel` share: lift and inner, gate, condition."""
@@ -61,7 +61,7 @@ def _lift_and_inner(
         dlift = tl.dot(dh, kept, dlift, input_precision=INPUT_PRECISION)
         dlift_bias = tl.dot(dh, ones, dlift_bias, input_precision=INPUT_PRECISION)
         dbias = tl.dot(du, ones, dbias, input_precision=INPUT_PRECISION)
-        plus, minus = _elus(h)
+        plus, minus = elus(h)
         dplus = tl.dot(du, plus.to(DOT), dplus, input_precision=INPUT_PRECISION)
         dminus = tl.dot(du, minus.to(DOT), dminus, input_precision=INPUT_PRECISION)
     lift_at = column[:, None] * KEPT + channel[None, :]
@@ -102,9 +102,7 @@ def _gates(
         ones = tl.full((TILE, ONES), 1.0, DOT)
         value_bias = tl.dot(dvalue, ones, value_bias, input_precision=INPUT_PRECISION)
         gate_bias = tl.dot(dgate, ones, gate_bias, input_precision=INPUT_PRECISION)
-        plus, minus = _elus(x.to(tl.float32))
-        plus = plus.to(DOT)
-        minus = minus.to(DOT)
+        plus, minus = elu_operands(x.to(tl.float32), DOT)
         value_plus = tl.dot(dvalue, plus, value_plus, input_precision=INPUT_PRECISION)
         value_minus = tl.dot(dvalue, minus, value_minus, input_precision=INPUT_PRECISION)
         gate_plus = tl.dot(dgate, plus, gate_plus, input_precision=INPUT_PRECISION)

@@ -9,11 +9,10 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from pdflow.kernels.augmentation.triton_gate import _sigmoid
+from pdflow.kernels.augmentation.triton_gate import sigmoid
+from pdflow.kernels.augmentation.weights import LOG_SCALE_SPEED
 
-SPEED = tl.constexpr(3.0)
-"""`weights.LOG_SCALE_SPEED`."""
-
+SPEED = tl.constexpr(LOG_SCALE_SPEED)
 LOG_TWO_PI = tl.constexpr(1.8378770664093453)
 
 
@@ -32,6 +31,16 @@ def _last(ptr, column, is_column, part: tl.constexpr, H: tl.constexpr):
 @triton.jit
 def _pairs(ptr, column, is_column, part: tl.constexpr):
     return tl.load(ptr + 2 * column + part, mask=is_column, other=0.0)[None, :]
+
+
+@triton.jit
+def _rows_of(tile, rows, channel, is_out, KEPT: tl.constexpr, TILE: tl.constexpr):
+    """Rows of a tile, and which of them, of their kept and of their moved channels exist."""
+    row = tile * TILE + tl.arange(0, TILE)
+    is_row = row < rows
+    is_moved = is_row[:, None] & is_out[None, :]
+    is_kept = is_row[:, None] & (channel < KEPT)[None, :]
+    return row, is_row, is_kept, is_moved
 
 
 @triton.jit
@@ -58,10 +67,7 @@ def shift_forward_kernel(
     raw_speed = tl.exp(_pairs(log_scale_ptr, out, is_out, 1) * SPEED)
     programs = tl.num_programs(0)
     for tile in tl.range(tl.program_id(0), tl.cdiv(rows, TILE), programs, num_stages=STAGES):
-        row = tile * TILE + tl.arange(0, TILE)
-        is_row = row < rows
-        is_moved = is_row[:, None] & is_out[None, :]
-        is_kept = is_row[:, None] & (channel < KEPT)[None, :]
+        row, is_row, is_kept, is_moved = _rows_of(tile, rows, channel, is_out, KEPT, TILE)
         hidden = tl.load(
             hidden_ptr + row[:, None] * H + column[None, :], mask=is_row[:, None], other=0.0
         ).to(tl.float32)
@@ -77,14 +83,14 @@ def shift_forward_kernel(
         change = tl.sum(tl.where(is_moved, _log_sigmoid(raw), 0.0), 1)
         if DRAWN:
             change += 0.5 * (tl.sum(kept * kept, 1) + tl.sum(moved * moved, 1) + C * LOG_TWO_PI)
-        moved = (moved + shift) * _sigmoid(raw)
+        moved = (moved + shift) * sigmoid(raw)
         if SQUASH:
             both = tl.where(is_kept, _log_sigmoid(kept) + _log_sigmoid(-kept), 0.0)
             change += tl.sum(both, 1)
             both = tl.where(is_moved, _log_sigmoid(moved) + _log_sigmoid(-moved), 0.0)
             change += tl.sum(both, 1)
-            kept = _sigmoid(kept)
-            moved = _sigmoid(moved)
+            kept = sigmoid(kept)
+            moved = sigmoid(moved)
         if HAS_TOTAL:
             change += tl.load(total_ptr + row, mask=is_row, other=0.0)
         tl.store(terms_ptr + row, change, mask=is_row)
@@ -128,10 +134,7 @@ def shift_backward_kernel(
     raw_log = tl.zeros((TILE, OUT), tl.float32)
     programs = tl.num_programs(0)
     for tile in tl.range(tl.program_id(0), tl.cdiv(rows, TILE), programs, num_stages=STAGES):
-        row = tile * TILE + tl.arange(0, TILE)
-        is_row = row < rows
-        is_moved = is_row[:, None] & is_out[None, :]
-        is_kept = is_row[:, None] & (channel < KEPT)[None, :]
+        row, is_row, is_kept, is_moved = _rows_of(tile, rows, channel, is_out, KEPT, TILE)
         kept_at = row[:, None] * C + KEPT_AT + channel[None, :]
         moved_at = row[:, None] * C + MOVED_AT + out[None, :]
         dkept = tl.load(dy_ptr + kept_at, mask=is_kept, other=0.0)
@@ -152,7 +155,7 @@ def shift_backward_kernel(
         shift = tl.load(shifts_ptr + at, mask=is_moved, other=0.0).to(tl.float32)
         raw = tl.load(shifts_ptr + lower + at, mask=is_moved, other=0.0).to(tl.float32)
         moved = tl.load(x_ptr + moved_at, mask=is_moved, other=0.0)
-        scale = _sigmoid(raw)
+        scale = sigmoid(raw)
         dshift = dmoved * scale
         dmoved = dshift + dterms * moved if DRAWN else dshift
         tl.store(dx_ptr + moved_at, dmoved, mask=is_moved)

@@ -13,6 +13,7 @@ from pdflow.kernels.augmentation.weights import (
     ConditionWeights,
     GatedWeights,
     Norm,
+    Step,
 )
 
 
@@ -32,16 +33,10 @@ def gather_points(x: Tensor, neighbours: Tensor) -> Tensor:
 
 
 def gated_couple_torch(
-    x: Tensor,
-    features: Tensor,
-    weights: GatedWeights,
-    norm: Norm | None,
-    keep_first: bool,
-    total: Tensor | None = None,
-    drawn: bool = False,
-    squash: bool = False,
+    x: Tensor, features: Tensor, weights: GatedWeights, norm: Norm | None, step: Step
 ) -> tuple[Tensor, Tensor]:
-    """`gated_couple` in plain torch, for any device and type."""
+    """`gated_couple` in plain torch, for any device and type: y, and terms of this coupling."""
+    keep_first, drawn, squash = step
     sizes = [weights.lift.shape[1], len(weights.last) // 2]
     first, second = x.split(sizes if keep_first else sizes[::-1], dim=-1)
     kept, moved = (first, second) if keep_first else (second, first)
@@ -54,7 +49,7 @@ def gated_couple_torch(
     if squash:
         terms = terms + (logsigmoid(y) + logsigmoid(-y)).sum(-1)
         y = torch.sigmoid(y)
-    return y, terms if total is None else total + terms
+    return y, terms
 
 
 def shift_and_scale(

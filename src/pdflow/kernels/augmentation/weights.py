@@ -48,6 +48,20 @@ class GatedWeights(NamedTuple):
     log_scale: Tensor
 
 
+class Step(NamedTuple):
+    """Where a coupling stands in the chain of couplings.
+
+    keep_first  whether the first C - M channels are kept, or the last ones
+    drawn       whether terms begin with -log N(x; 0, I), as they do in the first coupling of a
+                sample; those of the last coupling are -log q then
+    squash      whether a sigmoid of all channels follows, as it does after the last coupling
+    """
+
+    keep_first: bool
+    drawn: bool = False
+    squash: bool = False
+
+
 class Norm(NamedTuple):
     """Running mean and variance (H,) of batch normalisation, and whether the batch's are used.
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from pdflow.kernels import default_precision, runs_triton
+from pdflow.kernels.coupling.direction import FORWARD, Direction
 from pdflow.kernels.coupling.twin import couple_torch
 from pdflow.kernels.grouped import Layer
 
@@ -24,9 +25,7 @@ def couple(
     *,
     features: Tensor | None = None,
     total: Tensor | None = None,
-    inverse: bool = False,
-    flip_in: bool = False,
-    flip_out: bool = False,
+    direction: Direction = FORWARD,
 ) -> tuple[Tensor, Tensor | None]:
     """A coupling of Table 5: y = [h1, (h2 - b) exp(-s)], or back.
 
@@ -36,8 +35,7 @@ def couple(
     clamp      s = (2 clamp / pi) atan(raw)
     features   (G, B, N, F) what the network looks at in place of h1
     total      (B, N) log-determinant terms of what came before
-    inverse    y = [h1, h2 exp(s) + b]
-    flip_in    x has its channels turned around; flip_out turns those of y around
+    direction  the inverse gives y = [h1, h2 exp(s) + b]
     returns    y (B, N, C), and total plus the terms (B, N) of this coupling: `total` itself where
                there is no scale
 
@@ -51,7 +49,7 @@ def couple(
     if precision != "ieee" and _fused(x, layers, features):
         from pdflow.kernels.coupling.triton_autograd import Couple, Shape, forward
 
-        shape = Shape(x.shape[-1], kept, len(layers[0][0]), inverse, flip_in, flip_out)
+        shape = Shape(x.shape[-1], kept, len(layers[0][0]), direction)
         arguments = (
             x.contiguous(),
             None if total is None or shape.groups == 1 else total.contiguous(),
@@ -63,7 +61,8 @@ def couple(
         else:
             y, terms, _ = forward(*arguments, tensors, factor, shape, precision, keep=False)
         return y, total if terms is None else terms
-    return couple_torch(x, layers, kept, factor, features, total, inverse, flip_in, flip_out)
+    y, terms = couple_torch(x, layers, kept, factor, features, direction)
+    return y, total if terms is None else terms if total is None else total + terms
 
 
 def _fused(x: Tensor, layers: Sequence[Layer], features: Tensor | None) -> bool:

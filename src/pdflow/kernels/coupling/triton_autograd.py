@@ -12,6 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from pdflow.kernels.coupling.direction import Direction
 from pdflow.kernels.coupling.triton_backward import (
     couple_backward_layer_kernel,
     couple_backward_layers_kernel,
@@ -23,6 +24,7 @@ from pdflow.kernels.triton_launch import (
     arithmetic,
     programs_for,
     shared_memory,
+    split_like,
     sum_partials,
     tiles,
     tiling,
@@ -39,9 +41,7 @@ class Shape:
     channels: int
     kept: int
     groups: int
-    inverse: bool
-    flip_in: bool
-    flip_out: bool
+    direction: Direction
 
     def constants(self) -> dict[str, Any]:
         """Constant arguments of the kernels."""
@@ -51,9 +51,9 @@ class Shape:
             "IN": max(16, triton.next_power_of_2(self.kept + 1)),
             "OUT": max(16, triton.next_power_of_2(self.channels - self.kept)),
             "GROUPS": self.groups,
-            "INVERSE": self.inverse,
-            "FLIP_IN": self.flip_in,
-            "FLIP_OUT": self.flip_out,
+            "INVERSE": self.direction.inverse,
+            "FLIP_IN": self.direction.flip_in,
+            "FLIP_OUT": self.direction.flip_out,
         }
 
 
@@ -160,9 +160,7 @@ def backward(
         dfeatures = None
     else:
         dfeatures, sums = backward_layer(dout, features, layers, shape, precision)
-    parts = sum_partials(sums).split([layer.numel() for layer in layers])
-    dlayers = [part.view_as(layer) for part, layer in zip(parts, layers, strict=True)]
-    return dx, dfeatures, dlayers
+    return dx, dfeatures, split_like(sum_partials(sums), layers)
 
 
 def backward_outputs(
