@@ -1,4 +1,4 @@
-"""Actnorm: a channel-wise affine map whose first batch sets zero mean and unit variance."""
+"""Actnorm: a channel-wise affine map that gives the first batch zero mean and unit variance."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pdflow.flow.bijection import Bijection
 class ActNorm(Bijection):
     """y = (x - mu) / exp(sigma), Table 5, with log-determinant -N sum(sigma).
 
-    The first training batch initialises mu and sigma; whether that happened is part of the
-    state. Evaluation never initialises: a fresh layer is the identity there.
+    The first training batch initialises mu and sigma; the state records that this happened.
+    Evaluation never initialises: a fresh layer is the identity there.
 
-    Paper: the table prints the log-determinant with the opposite sign; dividing by exp(sigma)
-    shrinks volumes, so -N sum(sigma) is what the Jacobian gives.
+    Paper: the table prints the log-determinant with the opposite sign. Dividing by exp(sigma)
+    shrinks volumes, so the Jacobian gives -N sum(sigma).
     """
 
     initialised: Tensor
@@ -25,7 +25,7 @@ class ActNorm(Bijection):
         self.mu = nn.Parameter(torch.zeros(channels))
         self.sigma = nn.Parameter(torch.zeros(channels))
         self.register_buffer("initialised", torch.tensor(False))
-        self._needs_check = True  # spares a look at the device in every step
+        self._needs_check = True  # saves reading `initialised` from the device in every step
         self.register_load_state_dict_post_hook(_check_again)  # type: ignore[no-untyped-call]
 
     @torch.no_grad()
@@ -38,18 +38,18 @@ class ActNorm(Bijection):
 
     @property
     def is_settled(self) -> bool:
-        """Whether it is known, without a look at the device, that no batch will change it."""
+        """Whether no batch will initialise it, as far as is known without reading the device."""
         return not self.training or not self._needs_check
 
     def awaits_batch(self) -> bool:
-        """Whether the next batch must initialise the layer; looks at the device only once."""
+        """Whether the next batch must initialise the layer; reads the device only once."""
         if self.is_settled:
             return False
         self._needs_check = False
         return not bool(self.initialised)
 
     def transform(self, x: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Normalise; in training, the first call learns from its batch."""
+        """y = (x - mu) / exp(sigma); in training, the first call initialises both."""
         if self.awaits_batch():
             self.initialise(x)
         y = (x - self.mu) * torch.exp(-self.sigma)

@@ -1,7 +1,9 @@
-"""Augmentation module: extra dimensions for every point, drawn by a conditional flow.
+"""Augmentation module A: D_a extra dimensions for every point, sampled from a conditional flow.
 
-A_s samples eps (B, N, D_a), A_c looks at the neighbourhood, and A_t moves eps as A_c says
-(supplement, section B.1). The density of the result, Eq. (19), is exact:
+Eq. (6) and (18): p_bar = A(p, N(p)). The sample module A_s draws eps (B, N, D_a) from N(0, I), the
+condition net A_c computes features of the neighbourhood N(p), and the transformation module A_t
+maps eps to p_bar given these features (supplement, section B.1). The density of the result,
+Eq. (19), is exact:
 
     log q(p_bar | p) = log p(eps) - log |d p_bar / d eps|
 """
@@ -26,13 +28,15 @@ CONDITIONS = ("absolute", "edge", "graph")
 FLOWS = ("couplings", "affine")
 NORMS = ("batch", "none")
 INITIAL_LOG_SCALE = -2.0
-"""Log scale of eps at the start of a conditional affine map: the features speak louder."""
+"""Log scale of eps at the start of a conditional affine map, so that the features outweigh eps."""
 
 
 class AbsoluteCondition(nn.Module):
-    """Condition net of the released weights: a network on neighbour positions, then their mean.
+    """A_c of the released weights: a network on the positions of neighbours, then their mean.
 
-    Maps points (B, N, D_p) to features (B, N, F). Paper: the text describes `EdgeCondition`.
+    Maps points (B, N, D_p) to features (B, N, F).
+
+    Paper: the text describes `EdgeCondition`.
     """
 
     def __init__(self, point_dims: int, hidden: int, features: int, k: int) -> None:
@@ -43,14 +47,14 @@ class AbsoluteCondition(nn.Module):
         self.last = nn.Linear(hidden, features)
 
     def forward(self, points: Tensor, neighbours: Tensor) -> Tensor:
-        """Features (B, N, F); layers up to the mean see one neighbour each, so they run once."""
+        """Features (B, N, F); layers before the mean depend on one point, so they run once each."""
         layers = (self.lift, *self.layers, self.last)
         tensors = [tensor for layer in layers for tensor in (layer.weight, layer.bias)]
         return neighbour_mean(points, neighbours[..., : self.k], ConditionWeights(*tensors))
 
 
 class EdgeCondition(nn.Module):
-    """Condition net of the paper's text: an EdgeUnit that averages where that takes the maximum.
+    """A_c of the paper's text: an EdgeUnit with a mean over neighbours in place of the maximum.
 
     Maps points (B, N, D_p) to features (B, N, F).
     """
@@ -74,12 +78,14 @@ class EdgeCondition(nn.Module):
 
 
 class GraphCondition(nn.Module):
-    """Condition net that does all the graph work of a network: densely connected EdgeUnits.
+    """A_c of our own networks: densely connected EdgeUnits, which do all the work on the graph.
 
-    Maps points (B, N, D_p) to features (B, N, F). Each unit sees the points and the output of
-    all units before it; its reach grows by one neighbourhood per unit. With these features in
-    the augmented dimensions the flow itself can be point-wise, so the graph is looked at once
-    instead of in both directions, and the likelihood stays exact.
+    Maps points (B, N, D_p) to features (B, N, F). The input of each unit is the points and the
+    outputs of all units before it, so the receptive field grows by one neighbourhood per unit.
+    With these features in the augmented dimensions, the flow itself can be point-wise: the graph
+    layers run once, not in both directions, and the likelihood stays exact.
+
+    Paper: it has no such condition net.
     """
 
     def __init__(self, point_dims: int, hidden: int, features: int, k: int, layers: int) -> None:
@@ -102,7 +108,12 @@ class GraphCondition(nn.Module):
 
 
 class ConditionalAffine(Bijection):
-    """y = x exp(s) + mu, both from condition features (B, N, F): a Gaussian q(p_bar | p)."""
+    """A_t of our own networks: y = x exp(s) + mu, so that q(p_bar | p) is Gaussian.
+
+    s and mu are linear in the condition features (B, N, F).
+
+    Paper: it has couplings only.
+    """
 
     def __init__(self, channels: int, features: int) -> None:
         super().__init__()
@@ -110,7 +121,7 @@ class ConditionalAffine(Bijection):
         nn.init.constant_(self.net.bias[channels:], INITIAL_LOG_SCALE)
 
     def transform(self, x: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
-        """The log-determinant is the sum of s."""
+        """y = x exp(s) + mu; the terms are s, summed over channels."""
         mu, log_scale = self.net(_given(context).to(x.dtype)).chunk(2, dim=-1)
         return x * torch.exp(log_scale) + mu, log_scale.sum(-1)
 
@@ -123,9 +134,9 @@ class ConditionalAffine(Bijection):
 class ConditionalCoupling(Bijection):
     """One coupling of A_t: y = (x + shift) sigmoid(scale) on one half of the channels.
 
-    Shift and scale come from the other half and from the condition features (B, N, F), through
-    a gated residual layer with concatenated ELU, an optional normalisation, and an output layer
-    that starts at zero.
+    A network of the other half and of the condition features (B, N, F) gives shift and scale: a
+    gated residual layer with concatenated ELU, an optional normalisation, and an output layer that
+    starts at zero.
     """
 
     def __init__(self, channels: int, features: int, hidden: int, keep_first: bool, norm: str):
@@ -145,7 +156,7 @@ class ConditionalCoupling(Bijection):
         nn.init.zeros_(self.last.bias)
 
     def transform(self, x: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
-        """The log-determinant is the sum of log sigmoid(scale)."""
+        """y = (x + shift) sigmoid(scale); the terms are sums of log sigmoid(scale)."""
         y, terms, _ = self.couple(x, context, None)
         return y, terms
 
@@ -158,10 +169,10 @@ class ConditionalCoupling(Bijection):
         drawn: bool = False,
         squash: bool = False,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Transform x (B, N, C), and add to the log-determinant terms `total` (B, N).
+        """Transform x (B, N, C), and add to the terms `total` (B, N).
 
-        drawn    add -log N(x; 0, I) to them
-        squash   do what a `Sigmoid` after this layer would do
+        drawn    also add -log N(x; 0, I)
+        squash   also apply the `Sigmoid` that follows this layer
         returns  y, the terms, and the features for the next coupling (`gated_couple` says why)
         """
         return gated_couple(
@@ -190,7 +201,7 @@ class ConditionalCoupling(Bijection):
         return GatedWeights(*tensors, *norm, self.last.weight, self.last.bias, self.log_scale)  # type: ignore[call-arg]
 
     def _norm(self) -> Norm | None:
-        """What batch normalisation knows; counts the batch."""
+        """State of the batch normalisation; in training, counts the batch."""
         norm = self.norm
         if not isinstance(norm, nn.BatchNorm1d):
             return None
@@ -204,13 +215,17 @@ class ConditionalCoupling(Bijection):
 
 
 class GatedFlow(Chain):
-    """Couplings and a sigmoid, in fewer passes over the points."""
+    """A_t of the paper: couplings and a sigmoid.
+
+    As a chain it defines the map; `sample` computes the same, and the density, in fewer passes over
+    the points.
+    """
 
     def __init__(self, couplings: list[ConditionalCoupling]) -> None:
         super().__init__([*couplings, Sigmoid()])
 
     def sample(self, eps: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Transform eps, drawn from N(0, I): y (B, N, C) and the terms (B, N) of -log q(y)."""
+        """Transform eps ~ N(0, I): y (B, N, C) and the terms (B, N) of -log q(y), Eq. (19)."""
         *couplings, _ = self
         x, total = eps, None
         for i, coupling in enumerate(couplings, 1):
@@ -223,12 +238,12 @@ class GatedFlow(Chain):
 
 
 class Augmentation(nn.Module):
-    """p_bar (B, N, D_a) for points (B, N, D_p): A_c, then A_t.
+    """p_bar (B, N, D_a) for points (B, N, D_p), Eq. (6) and (18): A_c, then A_t.
 
     A_t is three couplings and a sigmoid, as in the paper, or one affine map of eps.
 
-    Paper: the text names permutation layers between the couplings; alternating halves, as in
-    the released weights, do the same work.
+    Paper: the text puts permutation layers between the couplings; alternating halves, as in the
+    released weights, do the same.
     """
 
     def __init__(

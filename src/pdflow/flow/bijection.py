@@ -1,9 +1,10 @@
-"""The one contract of all invertible maps, and their composition.
+"""The contract of all invertible maps, and their composition.
 
-A bijection maps x (B, N, C) to y (B, N, C) given a context that is not transformed: the
-neighbour graph (B, N, K) of the patch, or condition features (B, N, F). It returns the log
-determinant of its Jacobian, Eq. (5). Every determinant in this flow is a sum over points, so a
-bijection implements the per-point terms (B, N) and the contract sums them to (B,).
+A bijection maps x (B, N, C) to y (B, N, C) given a context that it does not transform: the
+neighbour graph (B, N, K) of the patch, or condition features (B, N, F). It also returns the
+log-determinant of its Jacobian, the summand of Eq. (5). Every log-determinant of this flow is a sum
+over points, so a bijection implements the per-point terms (B, N), and the contract sums them to
+(B,).
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Bijection(nn.Module):
 
 
 class Chain(Bijection):
-    """Bijections one after the other; log-determinants add up, Eq. (5)."""
+    """Bijections one after the other, Eq. (4); their log-determinants add up, Eq. (5)."""
 
     def __init__(self, steps: Iterable[Bijection]) -> None:
         super().__init__()
@@ -67,7 +68,7 @@ class Chain(Bijection):
 
 
 class Sigmoid(Bijection):
-    """y = 1 / (1 + exp(-x)), which ends the augmentation module."""
+    """y = 1 / (1 + exp(-x)), the end of the augmentation module (supplement, section B.1)."""
 
     def transform(self, x: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
         """log dy/dx = -softplus(x) - softplus(-x), summed over channels."""

@@ -1,4 +1,4 @@
-"""The flow: blocks of permutation, actnorm, coupling, reverse and coupling (Fig. 3)."""
+"""The flow module: blocks of permutation, actnorm, coupling, reverse and coupling (Fig. 3)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from pdflow.kernels.mixing import affine
 
 
 class Block(Chain):
-    """The chain of its steps, in fewer passes over the points.
+    """One f^l of Eq. (4): permutation layer, actnorm, coupling, reverse, coupling.
 
-    Permutation and actnorm are one affine map, and the couplings turn the channels around
+    As a chain it defines the block. `encode` and `decode` compute the same in fewer passes over the
+    points: permutation and actnorm become one affine map, and the couplings reverse the channels
     themselves.
 
-    mixing  a linear map of the channels that is the same for all points
+    mixing  the permutation layer: a linear map of the channels, the same for all points
     """
 
     def __init__(self, mixing: Bijection, norm: ActNorm, first: Coupling, second: Coupling) -> None:
@@ -39,7 +40,7 @@ class Block(Chain):
 
     @property
     def couplings(self) -> tuple[Coupling, Coupling]:
-        """Those before and after the channels are turned around."""
+        """The ones before and after the reverse."""
         _, _, first, _, second = self
         assert isinstance(first, Coupling)
         assert isinstance(second, Coupling)
@@ -48,7 +49,7 @@ class Block(Chain):
     def encode(
         self, x: Tensor, context: Tensor | None, mix: Map, total: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Like `transform`, with permutation and actnorm as a map, and added to `total` (B, N)."""
+        """Like `transform`, with permutation and actnorm as a map; adds its terms to `total`."""
         first, second = self.couplings
         x, terms = first.couple(affine(x, *mix), context, total)
         x, terms = second.couple(x, context, terms, Direction(flip_in=True))
@@ -57,7 +58,7 @@ class Block(Chain):
     def decode(
         self, y: Tensor, context: Tensor | None, unmix: Map, total: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Like `untransform`, with the inverse of permutation and actnorm as a map."""
+        """Like `untransform`, with the inverse of permutation and actnorm as a map; adds terms."""
         first, second = self.couplings
         y, terms = second.couple(y, context, total, Direction(inverse=True, flip_out=True))
         y, terms = first.couple(y, context, terms, INVERSE)
@@ -65,7 +66,10 @@ class Block(Chain):
 
 
 class Flow(Chain):
-    """Blocks one after the other, whose affine maps are made together."""
+    """z = f(h), Eq. (1), and h = f^-1(z), Eq. (3): L blocks, run in their fused form.
+
+    The affine maps of all blocks are made together.
+    """
 
     def __init__(self, blocks: Sequence[Block]) -> None:
         super().__init__(blocks)
@@ -74,11 +78,11 @@ class Flow(Chain):
         return iter(self.steps)  # type: ignore[arg-type]
 
     def transform(self, x: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
-        """First block first."""
+        """Encode h (B, N, D) to z (B, N, D), first block first."""
         return _encode(list(self), x, context)
 
     def untransform(self, y: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Last block first."""
+        """Decode z (B, N, D) to h (B, N, D), last block first."""
         return _decode(list(self), y, context)
 
 
@@ -95,7 +99,7 @@ def _encode(blocks: list[Block], x: Tensor, context: Tensor | None) -> tuple[Ten
 def _encode_first_batch(
     blocks: list[Block], x: Tensor, context: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    """Encode block by block: what an actnorm learns decides what the next one sees."""
+    """Encode block by block: the actnorm of a block decides the batch that the next one gets."""
     total = no_change(x)
     for block in blocks:
         if block.norm.awaits_batch():
@@ -114,7 +118,7 @@ def _decode(blocks: list[Block], y: Tensor, context: Tensor | None) -> tuple[Ten
 
 
 def _maps(blocks: list[Block], inverse: bool = False) -> tuple[list[Map], Tensor]:
-    """Permutation and actnorm of each block as one map, and their log-determinants' sum."""
+    """Permutation and actnorm of each block as one map, and the sum of their log-determinants."""
     return affine_maps(
         [block.mixing for block in blocks], [block.norm for block in blocks], inverse
     )

@@ -1,4 +1,4 @@
-"""Coupling layers: one part of the channels is moved as the other part says."""
+"""Coupling layers: a network of one part of the channels shifts and scales the other part."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from pdflow.kernels.coupling.direction import FORWARD, INVERSE, Direction
 
 
 class Coupling(Bijection):
-    """y = [h1, (h2 - b(h1)) exp(-s(h1))], Table 5, split into ceil(C/2) kept channels and the rest.
+    """y = [h1, (h2 - b(h1)) exp(-s(h1))], Table 5, with log-determinant -sum(s).
 
-    The unit gives shift b, and scale s where the coupling is affine (2 groups); with 1 group it
-    is additive and keeps volumes. s is clamped softly to (-clamp, clamp):
+    h1 is the first ceil(C/2) channels, h2 the rest. The unit gives the shift b and, in an affine
+    coupling (2 groups), the scale s. An additive coupling (1 group) has no scale and keeps volumes.
+    s is softly clamped to (-clamp, clamp):
 
         s = (2 clamp / pi) atan(raw)
 
-    Paper: it writes h2 exp(s) + b in the forward direction. We use the direction that made its
-    numbers, in which decoding is h2 exp(s) + b; and the clamp, which it does not mention but
-    does not train without.
+    Paper: the table prints h2 exp(s) + b in the forward direction. We use the direction that made
+    the paper's numbers, in which decoding is h2 exp(s) + b. The paper does not mention the clamp,
+    but training needs it.
     """
 
     def __init__(self, channels: int, unit: EdgeUnit | LinearUnit, clamp: float) -> None:
@@ -30,12 +31,12 @@ class Coupling(Bijection):
         self.kept = kept_channels(channels)
 
     def transform(self, x: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Remove shift and scale; the log-determinant is -sum(s)."""
+        """y = [h1, (h2 - b) exp(-s)]; the terms are -s, summed over channels."""
         y, terms = self.couple(x, context, None)
         return y, no_change(x) if terms is None else terms
 
     def untransform(self, y: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Apply scale and shift again."""
+        """x = [h1, h2 exp(s) + b]; the terms are s, summed over channels."""
         x, terms = self.couple(y, context, None, INVERSE)
         return x, no_change(y) if terms is None else terms
 
@@ -68,5 +69,5 @@ class Coupling(Bijection):
 
 
 def kept_channels(channels: int) -> int:
-    """Channels that a coupling leaves alone: half of them, rounded up."""
+    """Channels that a coupling keeps: half of them, rounded up."""
     return (channels + 1) // 2

@@ -1,4 +1,4 @@
-"""Permutation layer and actnorm of all blocks of a flow as affine maps, made together."""
+"""The permutation layer and the actnorm of each block as one affine map, for all blocks at once."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ def affine_maps(
 ) -> tuple[list[Map], Tensor]:
     """Each linear map of the channels, and the actnorm after it, as one affine map.
 
-    inverse  give the inverse maps
-    returns  the maps, and the sum of the log-determinants of all forward maps for one point
+    mixings, norms  of the L blocks, in their order
+    inverse         return the inverse maps
+    returns         the maps, and the sum of the log-determinants of all forward maps for one point
     """
     mu, sigma = (torch.stack([getattr(norm, name) for norm in norms]) for name in ("mu", "sigma"))
     if all(isinstance(mixing, InvertibleLinear) for mixing in mixings):

@@ -1,4 +1,4 @@
-"""Permutation layers: they mix channels, so that couplings transform all of them."""
+"""Permutation layers: they mix channels, so that the couplings transform all of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pdflow.flow.bijection import Bijection, no_change
 
 
 class Permutation(Bijection):
-    """A fixed order of the channels; keeps volumes."""
+    """Channels in another, fixed order; keeps volumes."""
 
     order: Tensor
     back: Tensor
@@ -21,7 +21,7 @@ class Permutation(Bijection):
 
     @staticmethod
     def random(channels: int) -> Permutation:
-        """An order drawn once and kept with the weights."""
+        """An order that is drawn once and saved with the weights."""
         return Permutation(torch.randperm(channels))
 
     def transform(self, x: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -37,25 +37,25 @@ class Reverse(Bijection):
     """Last channel first; keeps volumes."""
 
     def transform(self, x: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Turn the channels around."""
+        """Reverse the order of channels."""
         return x.flip(-1), no_change(x)
 
     def untransform(self, y: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Turn them around again."""
+        """Reverse it again."""
         return y.flip(-1), no_change(y)
 
 
 class InvertibleLinear(Bijection):
     """Invertible 1x1 convolution y = W x, Table 5, with log-determinant N log |det W|.
 
-    W = P L U with a fixed permutation P, kept as one matrix `lu` (C, C): unit lower L below its
-    diagonal, U above, and log |diag U| on it, whose signs are fixed. So W can never become
-    singular, its log-determinant is a sum and its inverse two triangular solves, at the same
-    C^2 parameters as a dense W.
+    W = P L U with a fixed permutation P. One matrix `lu` (C, C) holds the factors: the unit lower
+    triangular L below its diagonal, U above, and log |diag U| on it. The signs of diag U are fixed.
+    So W never becomes singular, its log-determinant is a sum, its inverse takes two triangular
+    solves, and it has the C^2 parameters of a dense W.
 
     W starts random orthogonal, or as the identity.
 
-    Paper: it keeps W dense; any dense W can be imported by `set_weight`.
+    Paper: W is dense there; `set_weight` imports any dense W.
     """
 
     signs: Tensor
@@ -71,7 +71,7 @@ class InvertibleLinear(Bijection):
 
     @torch.no_grad()
     def set_weight(self, weight: Tensor) -> None:
-        """Take over a dense matrix (C, C), so that y = x @ weight.T."""
+        """Factorise a dense matrix (C, C), so that y = x @ weight.T."""
         permutation, lower, upper = torch.linalg.lu(weight.double())
         diagonal = upper.diagonal()
         packed = lower.tril(-1) + upper.triu(1) + torch.diag(diagonal.abs().log())

@@ -1,8 +1,8 @@
 """Transformation units: the networks inside couplings (supplement, Tables 6 and 7).
 
-A coupling needs a scale and a shift of the same shape from the same input, so a unit computes
-G groups at once (2 for affine, 1 for additive) with stacked weights: one product for both.
-Weights are (G, in, out) and activations (G, B, N, H) inside.
+A coupling needs a scale and a shift of the same shape from the same input. So a unit has G groups
+(2 in an affine coupling, 1 in an additive one) with stacked weights, and one product serves both.
+Weights are (G, in, out), activations (G, B, N, H). The couplings run the units, by the kernels.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from pdflow.kernels.edge import edge_pool
 from pdflow.kernels.grouped import Layer
 
 LAST_LAYER_STD = 0.05
-"""The last layer starts small, so that a fresh coupling is close to the identity."""
+"""Weights of the last layer start small, so that a fresh coupling is close to the identity."""
 
 
 class GroupedLinear(nn.Module):
-    """G affine maps side by side: x (G | 1, B, N, in) -> (G, B, N, out)."""
+    """The layer of G groups: x (G | 1, B, N, in) -> (G, B, N, out)."""
 
     def __init__(self, groups: int, inputs: int, outputs: int, last: bool = False) -> None:
         super().__init__()
@@ -33,12 +33,12 @@ class GroupedLinear(nn.Module):
 
     @property
     def layer(self) -> Layer:
-        """Weight and bias, as the kernels take them."""
+        """Weight (G, in, out) and bias (G, out), as the kernels take them."""
         return self.weight, self.bias
 
 
 class LinearUnit(nn.Module):
-    """Point-wise network of Table 7: C1, C2, C3 with relu, C4 without.
+    """Point-wise network of Table 7: layers C1, C2, C3 with relu, C4 without.
 
     Maps x (B, N, inputs) to (G, B, N, outputs).
     """
@@ -61,12 +61,14 @@ class LinearUnit(nn.Module):
 
 
 class EdgeUnit(nn.Module):
-    """EdgeConv network of Table 6 over the first `k` neighbours of each point, Eq. (21).
+    """EdgeConv network of Table 6 over the first `k` neighbours of each point.
 
-    Maps x (B, N, inputs) to (G, B, N, outputs). Its first layer acts on [h, n, n - h] for a
-    point h and a neighbour n.
+    Maps x (B, N, inputs) to (G, B, N, outputs): layers F1 and F2 with relu act on each edge
+    [h, n, n - h] between a point h and a neighbour n, Eq. (21), M1 takes the maximum over
+    neighbours, and F3 maps it to the outputs.
 
-    Paper: Eq. (21) prints h - n; the sign only renames the weights.
+    Paper: Eq. (21) prints h - n; the sign only renames the weights. The graph is one of positions,
+    not of features, and the same in all blocks, so that the inverse can use it.
     """
 
     def __init__(self, inputs: int, hidden: int, outputs: int, groups: int, k: int) -> None:
@@ -80,9 +82,10 @@ class EdgeUnit(nn.Module):
     def pool(
         self, x: Tensor, neighbours: Tensor | None, *, flip: bool = False
     ) -> tuple[Tensor, Tensor]:
-        """(G, B, N, H): all but the last layer, from the first `inputs` channels of x; and x.
+        """(G, B, N, H), layers F1 to M1 of the first `inputs` channels of x; and x.
 
-        flip  channels are counted from the last; `edge_pool` says what x is for
+        neighbours  (B, N, >= k), nearest first
+        flip        count channels from the last; `edge_pool` says why x is returned
         """
         if neighbours is None or neighbours.shape[-1] < self.k:
             have = 0 if neighbours is None else neighbours.shape[-1]
