@@ -1,4 +1,4 @@
-"""PointCloud: points, whatever belongs to each point, and whatever belongs to the file."""
+"""PointCloud: points, attributes of each point, and metadata of the file."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from pdflow.errors import PdflowError
 
 @dataclass(eq=False)
 class PointCloud:
-    """A point cloud that loses nothing.
+    """Points with all attributes and metadata of their file.
 
-    points      (M, 3) float64. Float64 until a patch enters the network, so that UTM
-                coordinates of 5e6 m keep 0.1 mm.
+    points      (M, 3) float64, also in all computations until a patch enters the network, so that
+                UTM coordinates of 5e6 m keep 0.1 mm.
     attributes  name -> (M,) or (M, W) array of any dtype. Names shared by all formats:
                 `colors` (M, 3), `normals` (M, 3), `intensity`, `classification`, `gps_time`.
                 Any other name is kept as the file spells it.
-    metadata    whatever belongs to the file as a whole. Values are JSON types, bytes or
-                numpy arrays, nested in dicts and lists. Names shared by all formats:
-                `comments` (list of str), `crs` (str: WKT or an authority code). What only one
-                format knows lives in a dict under that format's name, such as `las` or `ply`.
+    metadata    data of the file as a whole. Values are JSON types, bytes or numpy arrays,
+                nested in dicts and lists. Names shared by all formats: `comments` (list of
+                str), `crs` (str: WKT or an authority code). Data of a single format is in a
+                dict under the format's name, such as `las` or `ply`.
 
     >>> cloud = PointCloud([[0, 0, 0], [1, 2, 3]], {"intensity": np.array([7, 9], np.uint16)})
     >>> len(cloud), cloud.points.dtype.name, cloud[1:].attributes["intensity"].tolist()
@@ -59,7 +59,7 @@ class PointCloud:
         return len(self.points)
 
     def __getitem__(self, rows: Any) -> PointCloud:
-        """The given rows (slice, mask or index array) with all attributes and metadata."""
+        """Some rows (slice, mask or index array) with all attributes and metadata."""
         if isinstance(rows, (int, np.integer)):
             rows = [rows]
         return PointCloud(
@@ -67,7 +67,7 @@ class PointCloud:
         )
 
     def with_points(self, points: ArrayLike) -> PointCloud:
-        """The same attributes and metadata on other coordinates, row by row."""
+        """The same attributes and metadata with other coordinates, row by row."""
         return PointCloud(points, self.attributes, self.metadata)
 
     @property
@@ -77,12 +77,12 @@ class PointCloud:
 
     @staticmethod
     def concatenate(clouds: Iterable[PointCloud]) -> PointCloud:
-        """One cloud from chunks of one file: same attributes, metadata of the first."""
-        parts = list(clouds)
-        if not parts:
+        """One cloud from the chunks of a file; the metadata is that of the first chunk."""
+        chunks = list(clouds)
+        if not chunks:
             raise PdflowError("Nothing to concatenate: give at least one cloud.")
         return PointCloud(
-            np.concatenate([c.points for c in parts]),
-            {k: np.concatenate([c.attributes[k] for c in parts]) for k in parts[0].attributes},
-            parts[0].metadata,
+            np.concatenate([c.points for c in chunks]),
+            {k: np.concatenate([c.attributes[k] for c in chunks]) for k in chunks[0].attributes},
+            chunks[0].metadata,
         )

@@ -1,4 +1,4 @@
-"""What a user is told: one sentence with what was wrong, where, and what to do."""
+"""Errors for users: one sentence with what was wrong, where, and what to do."""
 
 from __future__ import annotations
 

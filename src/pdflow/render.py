@@ -27,11 +27,11 @@ PathLike = str | os.PathLike[str]
 
 BACKGROUND = (255, 255, 255)
 PLAIN = (92, 122, 163)
-"""Colour of points that have none."""
+"""Colour of points without a colour."""
 
 _ANCHORS = ((48, 71, 140), (38, 122, 189), (80, 184, 178), (244, 231, 150), (236, 128, 52),
             (158, 12, 38))  # fmt: skip
-"""Colours of evenly spaced values from low to high: dark blue, over pale yellow, to dark red."""
+"""Colours of evenly spaced values from low to high: dark blue, pale yellow, dark red."""
 
 _SUPERSAMPLING = 2
 _MARGIN = 1.08
@@ -41,7 +41,7 @@ _SHADE_STRENGTH = 0.1
 
 @dataclass(frozen=True)
 class View:
-    """From where a cloud is seen.
+    """The direction from which a cloud is seen.
 
     azimuth        degrees to the right around the z axis; 0 looks along +y
     elevation      degrees above the xy plane
@@ -63,16 +63,16 @@ class View:
             )
 
     def rotation(self) -> FloatArray:
-        """(3, 3): rows are the picture's right, up and towards the eye, in the cloud's axes."""
+        """(3, 3): rows are the directions right, up and towards the eye, in the cloud's axes."""
         a, e = np.radians(self.azimuth), np.radians(self.elevation)
         right = np.array([np.cos(a), np.sin(a), 0.0])
         back = np.array([np.cos(e) * np.sin(a), -np.cos(e) * np.cos(a), np.sin(e)])
         rows = np.stack([right, np.cross(back, right), back])
-        # A cloud with y up is laid over first: its (x, y, z) is (x, -z, y) with z up.
+        # A cloud with y up is rotated first: its (x, y, z) is (x, -z, y) with z up.
         return rows if self.up == "z" else rows @ np.array([[1, 0, 0], [0, 0, -1], [0, 1, 0.0]])
 
     def project(self, points: FloatArray, frame: Frame) -> FloatArray:
-        """(M, 3): places right and up in the picture, and nearness to the eye.
+        """(M, 3): coordinates to the right and up in the picture, and nearness to the eye.
 
         frame  the sphere that the eye looks at; its radius is the unit of all three
         """
@@ -130,12 +130,12 @@ def render_panels(
 
     columns      panels in a row; by default up to four
     size         width and height of one panel in pixels
-    view         from where all of them are seen
+    view         direction from which all of them are seen
     value_range  values of the first and the last colour, for all panels; by default 0 or the
-                 smallest, and what 99 % of all values stay below
-    point_size   diameter of a point in pixels; by default so that a surface looks closed
-    same_frame   whether all panels show the same part of space at the same scale, as before and
-                 after must; else each cloud fills its own panel
+                 minimum, and the 99 % quantile of all values
+    point_size   diameter of a point in pixels; by default large enough that surfaces look closed
+    same_frame   True: all panels show the same part of space at the same scale, as needed for
+                 before and after; False: each cloud fills its own panel
     """
     if Path(path).suffix.lower() != ".png":
         raise PdflowError(f"{path}: pictures are written as PNG: choose a name that ends in .png.")
@@ -223,10 +223,10 @@ def _colors(color: Any, count: int, limits: tuple[float, float]) -> Image:
 
 
 def _window(seen: FloatArray, size: tuple[int, int]) -> tuple[float, float, float]:
-    """Middle of what is seen (right, up), and pixels per unit at which it fills the picture.
+    """Centre of the view (right, up), and pixels per unit so that the cloud fills the picture.
 
-    The outermost thousandth of the points on each side may fall outside: a stray point must not
-    shrink the rest.
+    The outermost thousandth of the points on each side may fall outside, so that an outlier does
+    not shrink the rest.
     """
     low, high = np.quantile(seen[:, :2], [0.001, 0.999], axis=0)
     extent = np.maximum(high - low, 1e-9)
@@ -243,8 +243,8 @@ def _draw(
 ) -> Image:
     """A picture (height, width, 3) of projected points (M, 3) in colours (M, 3).
 
-    Points are discs that hide each other; their shading comes from the z-buffer, so that no
-    normals are needed. Drawn at twice the size and averaged.
+    Points are discs that hide each other. Their shading comes from the z-buffer, so no normals are
+    needed. The picture is drawn at twice its size and averaged.
     """
     width, height = (_SUPERSAMPLING * side for side in size)
     middle_x, middle_y, scale = window
@@ -262,7 +262,7 @@ def _draw(
 
 
 def _closing_size(x: FloatArray, y: FloatArray, width: int, height: int) -> float:
-    """Diameter in pixels at which the points leave no gaps, half of them being in front."""
+    """Diameter in pixels at which the points leave no gaps, if half of them are in front."""
     cell = max(width, height) / 100
     shown = (x >= 0) & (x < width) & (y >= 0) & (y < height)
     places = (x[shown] // cell).astype(np.int64) + 100 * (y[shown] // cell).astype(np.int64)
@@ -274,7 +274,7 @@ def _closing_size(x: FloatArray, y: FloatArray, width: int, height: int) -> floa
 def _splat(
     x: FloatArray, y: FloatArray, nearness: FloatArray, radius: float, shape: tuple[int, int]
 ) -> tuple[NDArray[np.int64], FloatArray]:
-    """Row of the point seen at each pixel, -1 where none is, and its nearness, -inf there."""
+    """Row of the point seen at each pixel (-1 for none), and its nearness (-inf for none)."""
     reach = int(np.ceil(radius))
     padded = (shape[0] + 2 * reach, shape[1] + 2 * reach)  # so that no disc is cut by an edge
     columns, rows = np.floor(x + reach).astype(np.int64), np.floor(y + reach).astype(np.int64)
@@ -301,9 +301,9 @@ def _splat(
 
 
 def _shade(depth: FloatArray) -> FloatArray:
-    """Factor (height, width) that darkens what is behind its surroundings (eye-dome lighting).
+    """Factor (height, width) that darkens pixels behind their surroundings (eye-dome lighting).
 
-    Slopes and hollows become darker, edges in front of something far away get an outline.
+    Slopes and hollows become darker, and edges in front of a distant background get an outline.
     """
     floor = np.min(depth, where=np.isfinite(depth), initial=np.inf)
     solid = np.maximum(depth, floor)  # the background counts as far away

@@ -78,7 +78,7 @@ def test_a_stopped_run_goes_on(bench, score_data, tmp_path, counted, monkeypatch
 def test_a_damaged_line_is_named(tmp_path):
     path = tmp_path / "puset.jsonl"
     path.write_text("nonsense\n{}\n")
-    with pytest.raises(PdflowError, match=r"puset.jsonl, line 1 is no result"):
+    with pytest.raises(PdflowError, match=r"puset.jsonl, line 1 is not a result"):
         Store.open(path)
 
 

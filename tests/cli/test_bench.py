@@ -9,11 +9,11 @@ import pytest
     ("words", "sentence"),
     [
         (("puset",), "puset needs data: add --data DIR."),
-        (("report",), "A report needs a file to be written to: add --docs FILE.md."),
+        (("report",), "A report needs an output file: add --docs FILE.md."),
         (("puset", "--data", ".", "--docs", "x.md"), "--docs belongs to `pdflow bench report`"),
         (("puset", "--data", ".", "--points", "many"), "--points is 'many': give numbers"),
         (("puset", "--data", ".", "--levels", "low"), "--levels is 'low': give numbers"),
-        (("puset", "--data", ".", "--methods", ","), "--methods names nothing"),
+        (("puset", "--data", ".", "--methods", ","), "--methods is empty"),
     ],
 )
 def test_bad_usage_is_one_sentence(pdflow, words, sentence, tmp_path):

@@ -172,7 +172,7 @@ def test_rows_are_counted_from_the_start_of_the_file(pdflow, tmp_path, monkeypat
 def test_dropping_nonfinite_points_says_how_many(pdflow, with_nan, tmp_path, target):
     outcome = pdflow("convert", with_nan, tmp_path / target, "--drop-nonfinite")
     assert outcome.code == 0, outcome.err
-    assert "2 points (3 NaN or infinite left out)" in outcome.out
+    assert "2 points (3 NaN or infinite dropped)" in outcome.out
     np.testing.assert_array_equal(read(tmp_path / target).points, [[0, 0, 0], [2, 2, 2]])
 
 

@@ -55,7 +55,7 @@ def test_a_filter_that_mixes_all_channels_is_refused(pdflow, weights, tmp_path):
     model = weights(filter="lcc")
     done = pdflow("latent", GEAR, "-o", tmp_path / "codes.png", "--model", model)
     assert done.code == 2
-    assert f"The filter of {model} is 'lcc': only a fixed mask" in done.err
+    assert f"The filter of {model} is 'lcc', which does not split a code" in done.err
     assert not (tmp_path / "codes.png").exists()
 
 

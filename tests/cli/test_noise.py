@@ -73,7 +73,7 @@ def test_nonfinite_points_are_dropped_on_demand(pdflow, tmp_path):
     words = ["noise", tmp_path / "holes.xyz", "-o", tmp_path / "noisy.xyz"]
     assert pdflow(*words).code == 2
     outcome = pdflow(*words, "--drop-nonfinite")
-    assert "(1 NaN or infinite left out)" in outcome.out
+    assert "(1 NaN or infinite dropped)" in outcome.out
     assert len(read(tmp_path / "noisy.xyz")) == 2
 
 

@@ -71,7 +71,7 @@ def test_bad_input_is_one_sentence(lattice: NDArray[np.float64]) -> None:
         sq_hausdorff(lattice, np.empty((0, 3)))
     with pytest.raises(PdflowError, match=r"shape \(125, 2\)"):
         sq_chamfer(lattice[:, :2], lattice)
-    with pytest.raises(PdflowError, match="no array of numbers"):
+    with pytest.raises(PdflowError, match="not an array of numbers"):
         sq_chamfer([[1, 2, 3], [4, 5]], lattice)
     with pytest.raises(PdflowError, match="no extent"):
         sq_chamfer(lattice, np.ones((4, 3)))

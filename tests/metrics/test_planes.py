@@ -51,7 +51,7 @@ def test_few_clean_points() -> None:
 
 
 def test_bad_input_is_one_sentence() -> None:
-    with pytest.raises(PdflowError, match="2 points have no normals"):
+    with pytest.raises(PdflowError, match="Normals cannot be fitted to 2 points"):
         point_to_surface([[0, 0, 0]], [[0, 0, 0], [1, 0, 0]])
     with pytest.raises(PdflowError, match="1 normals for 81 clean points"):
         point_to_surface([[0, 0, 0]], GRID, [[0, 0, 1]])

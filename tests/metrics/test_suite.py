@@ -119,7 +119,7 @@ def test_names_and_defaults(
     assert list(measure(pred, clean, metrics=["hd_plain", "cd"])) == ["hd_plain", "cd"]
     with pytest.raises(PdflowError, match="Unknown metric 'fid': choose from cd, cd_plain, hd"):
         measure(pred, clean, metrics=["fid"])
-    with pytest.raises(PdflowError, match="p2m is measured against a mesh"):
+    with pytest.raises(PdflowError, match="p2m needs a mesh"):
         measure(pred, clean, metrics=["p2m"])
     with pytest.raises(PdflowError, match="No metric was named"):
         measure(pred, clean, metrics=[])

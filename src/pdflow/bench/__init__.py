@@ -1,11 +1,11 @@
-"""The paper's tables, one command each: our models, references and the peers, side by side.
+"""The tables of the paper, one command each: our models, references and other tools (peers).
 
-    cases      what a method is given: a noisy cloud and its ground truth, in cells of a table
-    methods    who denoises: two functions, load and denoise
+    cases      the input of a method: a noisy cloud and its ground truth, in cells of a table
+    methods    what denoises: two functions, load and denoise
     tables     one module per table: its cells and its methods
-    runner     every cell x shape x method, once: results are stored line by line
-    layout     means as a grid beside published numbers; `writers` make text of it
-    report     all tables of a folder in one document, with the paper's trends judged by figures
+    runner     every cell x shape x method, once; results are stored line by line
+    layout     means as a grid beside published numbers; `writers` turn it into text
+    report     all tables of a folder in one document, and whether the paper's trends hold
 
-Nothing here is imported by the rest of the package, and no peer is imported before it is run.
+The rest of the package imports nothing from here, and a peer is imported only when it runs.
 """

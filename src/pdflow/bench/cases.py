@@ -1,4 +1,4 @@
-"""What a method is given, and where it stands in a table."""
+"""The input of a method, and its place in a table."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from pdflow.mesh import TriangleMesh
 
 Points = NDArray[np.float64]
 SPACING_NEIGHBOURS = 64
-"""Points of the disc from which the spacing is taken: wider than the noise of any table."""
+"""Points of the disc that gives the spacing: it is wider than the noise of any table."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Lengths that a cloud shows of itself, in its own unit.
+    """Lengths estimated from a cloud, in its own unit.
 
-    noise    estimated standard deviation
-    spacing  side of the square that each point has to itself on the surface
+    noise    standard deviation
+    spacing  side of the square of surface per point
     """
 
     noise: float
@@ -36,8 +36,8 @@ class Scale:
         from pdflow.noise.estimate import estimate_noise
 
         count = min(SPACING_NEIGHBOURS, len(points))
-        some = points[:: max(1, len(points) // 1000)]
-        disc = math.sqrt(float(np.median(knn(points, some, count)[0][:, -1])))
+        probes = points[:: max(1, len(points) // 1000)]
+        disc = math.sqrt(float(np.median(knn(points, probes, count)[0][:, -1])))
         return Scale(estimate_noise(points).sigma, disc * math.sqrt(math.pi / count))
 
 
@@ -45,10 +45,10 @@ class Scale:
 class Case:
     """One noisy cloud with its ground truth.
 
-    noisy    (M, 3), all that a method may look at
+    noisy    (M, 3), the only thing that a method may use
     clean    (K, 3)
-    mesh     ground-truth surface, where there is one
-    normals  (K, 3) of the clean points, where they are known
+    mesh     ground-truth surface, if there is one
+    normals  (K, 3) of the clean points, if they are known
     """
 
     noisy: Points
@@ -66,11 +66,11 @@ class Case:
 class Cell:
     """A cell of a table: a setting, and the shapes it is measured on.
 
-    block    cells of one block are shown side by side, such as 10K
-    name     what differs within a block, such as 1 %
+    block    cells of a block are shown side by side; such as 10K
+    name     of the cell within its block, such as 1 %
     metrics  names of `pdflow.metrics.METRICS`
     load     shape name -> case
-    weight   cost of a shape, relative to other cells; for the remaining time only
+    weight   cost of a shape relative to other cells; only for the progress bar
     """
 
     block: str
@@ -82,7 +82,7 @@ class Cell:
 
     @property
     def label(self) -> str:
-        """What the cell is called in files and published numbers.
+        """Name of the cell in files and published numbers.
 
         >>> Cell("10K", "1 %", ("cd",), (), Case).label
         '10K 1 %'
@@ -92,19 +92,19 @@ class Cell:
 
 @dataclass(frozen=True)
 class Options:
-    """What a run of a table may be asked for.
+    """The options of a run.
 
     data     folder with the data of the table
-    folder   where results are kept
+    folder   of the results
     methods  names, or None: all that are installed
     points   resolutions, or None: all of the table
     levels   noise levels, or None: all of the table
-    shapes   how many shapes at most, or None: all
+    shapes   largest number of shapes, or None: all
     heldout  measure held-out training shapes instead of the test shapes
     steps    training steps of ablations
     size     of their networks: "small" or "paper"
-    device   cpu or cuda, or None: the best there is
-    seed     of all noise that is drawn
+    device   cpu or cuda, or None: cuda if available
+    seed     of all added noise
     """
 
     data: Path
@@ -121,7 +121,7 @@ class Options:
 
 
 def thousands(points: int) -> str:
-    """A number of points as tables name it.
+    """A number of points as written in tables.
 
     >>> thousands(50000), thousands(500)
     ('50K', '500')
@@ -130,7 +130,7 @@ def thousands(points: int) -> str:
 
 
 def percent(level: float) -> str:
-    """A noise level as tables name it.
+    """A noise level as written in tables.
 
     >>> percent(0.025)
     '2.5 %'

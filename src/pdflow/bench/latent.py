@@ -1,12 +1,12 @@
-"""The supplement's look into latent space: what the two parts of a code do to a patch.
+"""The supplement's experiment on latent space: what kept and masked channels do to a patch.
 
-A fixed mask splits a code into z_p, which is kept, and z_n, which becomes z_c = 0. Four codes are
-decoded, o being `delta` in every channel of the part that it is added to:
+A fixed mask splits a code into z_p, which is kept, and z_n, which is replaced by z_c = 0. Four
+codes are decoded; o adds `delta` to every channel:
 
-    [z_p, z_n]       the noisy patch again, for the flow is invertible
+    [z_p, z_n]       the noisy patch, because the flow is invertible
     [z_p, z_c]       the denoised patch
     [z_p + o, z_c]   in the paper: all points shifted alike
-    [z_p, z_c + o]   in the paper: every point moved in its own way
+    [z_p, z_c + o]   in the paper: each point moved in its own way
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ CODES = ("[z_p, z_n]", "[z_p, z_c]", "[z_p + o, z_c]", "[z_p, z_c + o]")
 class Decoded:
     """A patch (N, 3) decoded from a code, in the cloud's frame.
 
-    moved   root mean square of the way from the patch it is compared with, in patch radii: for
-            the first two codes that is the noisy patch, for the others the denoised one
-    common  share of `moved` that all points have in common: 1 is a shift, 0 is none
+    moved   root mean square distance to another patch, in patch radii: the noisy patch for the
+            first two codes, the denoised one for the others
+    common  share of `moved` that is common to all points: 1 is a pure shift
     """
 
     code: str
@@ -45,20 +45,20 @@ class Decoded:
 
 
 def masked_model(name: str | None) -> PDFlow:
-    """The named model, checked; without a name the first shipped one whose filter is a mask."""
+    """The named model, or the first shipped one whose filter is a mask."""
     if name is not None:
         model = load_model(name)
         if not _has_mask(model):
             raise PdflowError(
-                f"The filter of {name} is {model.config.filter!r}: only a fixed mask (fbm) splits "
-                "a code into two parts, so choose a model that has one."
+                f"The filter of {name} is {model.config.filter!r}, which does not split a code: "
+                "choose a model with a fixed mask (fbm)."
             )
         return model
     for released in released_models():
         model = load_model(released)
         if _has_mask(model):
             return model
-    raise PdflowError("No shipped model has a mask for its filter: name one with --model.")
+    raise PdflowError("No shipped model has a mask as its filter: name one with --model.")
 
 
 def _has_mask(model: PDFlow) -> bool:
@@ -99,11 +99,11 @@ def _decode_all(model: PDFlow, noisy: Points, delta: float) -> list[Points]:
         (z_p + delta, z_c),
         (z_p, z_c + delta),
     ]
-    return [model.decode(torch.cat(parts, -1), graph).double().cpu().numpy() for parts in codes]
+    return [model.decode(torch.cat(each, -1), graph).double().cpu().numpy() for each in codes]
 
 
 def _compare(code: str, points: Points, other: Points, radius: float) -> Decoded:
-    ways = (points - other) / radius
-    moved = float(np.sqrt((ways**2).sum(1).mean()))
-    common = float(np.linalg.norm(ways.mean(0))) / moved if moved > 0 else 0.0
+    offsets = (points - other) / radius
+    moved = float(np.sqrt((offsets**2).sum(1).mean()))
+    common = float(np.linalg.norm(offsets.mean(0))) / moved if moved > 0 else 0.0
     return Decoded(code, points, moved, common)

@@ -1,4 +1,4 @@
-"""Results as a grid: rows are methods, blocks of cells side by side, published rows below."""
+"""Results as a grid: a row per method, cells in blocks, published rows below."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _EXPONENTS = {column: metric.exponent for metric in METRICS.values() for column 
 
 @dataclass(frozen=True)
 class Block:
-    """Cells that stand side by side, each with the same columns."""
+    """Cells that are shown side by side, with the same columns."""
 
     name: str
     cells: tuple[str, ...]
@@ -33,7 +33,7 @@ class Row:
 
     values   (block, cell, column) -> mean over shapes, in the unit that tables print
     seconds  (block, cell) -> mean of CPU seconds
-    shapes   (block, cell) -> how many shapes the mean is over
+    shapes   (block, cell) -> number of shapes in the mean
     """
 
     method: str
@@ -45,12 +45,12 @@ class Row:
     facts: dict[str, Any] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
     blocks: tuple[str, ...] = ()
-    """Blocks that it stands in, also where it failed."""
+    """Blocks that contain it, even if it failed there."""
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A table with everything in it; `runs` made its measured rows."""
+    """A whole table; `runs` made its measured rows."""
 
     blocks: tuple[Block, ...]
     rows: tuple[Row, ...]
@@ -103,7 +103,7 @@ def column_name(column: str) -> str:
 
 
 def build_grid(table: str, store: Store) -> Grid:
-    """The grid of all results of a table; of each method those of its newest settings count."""
+    """The grid of a table, from the results of the newest settings of each method."""
     latest = store.latest()
     records = [
         record
@@ -136,7 +136,7 @@ def _blocks(records: Iterable[Record]) -> list[Block]:
 
 
 def _order(cell: str) -> tuple[float, str]:
-    """Levels by size, other names as they are."""
+    """Sorts levels by value; other names keep their order."""
     number, _, unit = cell.partition(" ")
     return (float(number), unit) if unit == "%" else (0.0, "")
 
@@ -185,7 +185,7 @@ def _remarks(
 
 
 def _published_row(published: Published, blocks: Iterable[Block]) -> Row | None:
-    """A published row with the cells that were measured; None where it has none of them."""
+    """A published row, cut to the cells that were measured; None if it has none of them."""
     values = {
         (block.name, cell, column): published.values[label, column]
         for block in blocks

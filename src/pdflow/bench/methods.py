@@ -1,12 +1,12 @@
-"""Who denoises: a method is two functions, `load` and `denoise`.
+"""What denoises: a method is two functions, `load` and `denoise`.
 
 Built in are our models (`pdflow`, `pdflow:resample`, any weight file), the noisy input, the oracle
-and the peers. A file `mine.py` with the functions
+and the peers. A file `mine.py` with these functions is a method, too:
 
     load() -> state
     denoise(state, points) -> points        # (M, 3) float64 in and out
 
-is a method as well: `pdflow bench puset --methods pdflow,mine.py`.
+    pdflow bench puset --methods pdflow,mine.py
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ DIGEST_LENGTH = 12
 
 
 def short_digest(settings: dict[str, Any]) -> str:
-    """The first digits of the SHA-256 of JSON values, whatever their order."""
+    """The first digits of the SHA-256 of JSON values, independent of their order."""
     text = json.dumps(settings, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:DIGEST_LENGTH]
 
 
 @dataclass(frozen=True)
 class Output:
-    """What a method made of a case: points (M', 3), and a remark such as the passes it took."""
+    """The output of a method: points (M', 3), and a remark such as the number of passes."""
 
     points: Points
     remark: str = ""
@@ -45,12 +45,12 @@ class Output:
 class Method:
     """A way to denoise.
 
-    name      what it is called on the command line and in tables
+    name      on the command line and in tables
     group     "ours", "reference", "peer" or "yours"
-    load      makes what `denoise` needs; not counted in its time
-    denoise   (what `load` made, case) -> result; only references may look at the ground truth
-    settings  JSON values that decide the result: results are kept apart by them
-    facts     JSON values that are worth a column
+    load      makes the state that `denoise` needs; its time is not counted
+    denoise   (state, case) -> output; only references may use the ground truth
+    settings  JSON values that determine the output; their hash keeps results apart
+    facts     JSON values for further columns
     missing   why it cannot run here, or None
     """
 
@@ -69,9 +69,9 @@ class Method:
 
 
 def references() -> list[Method]:
-    """The noisy input itself, and the oracle: each point moved to the nearest place of the mesh.
+    """The noisy input itself, and the oracle: each point projected onto the mesh.
 
-    The oracle has perfect knowledge of the surface but none of where on it a point belongs.
+    The oracle knows the surface exactly, but not where on it a point belongs.
     """
     return [
         Method("noisy", "reference", _nothing, lambda _, case: Output(case.noisy)),
@@ -88,7 +88,7 @@ def all_methods() -> list[Method]:
 
 
 def choose_methods(names: Iterable[str] | None) -> list[Method]:
-    """The named methods; None stands for all, also for those that are not installed."""
+    """The named methods; None means all, including those that are not installed."""
     known = {method.name: method for method in all_methods()}
     if names is None:
         return list(known.values())
@@ -96,7 +96,7 @@ def choose_methods(names: Iterable[str] | None) -> list[Method]:
 
 
 def require_installed(methods: Iterable[Method]) -> list[Method]:
-    """The methods, or an error for the first that cannot run here."""
+    """The methods, or an error for the first one that cannot run here."""
     chosen = list(methods)
     for method in chosen:
         if method.missing:
@@ -132,7 +132,9 @@ def _plug_in(path: Path) -> Method:
         raise PdflowError(f"{path} cannot be run ({type(error).__name__}: {error}).") from error
     for function in ("load", "denoise"):
         if not callable(getattr(module, function, None)):
-            raise PdflowError(f"{path} has no function {function}: a method needs load, denoise.")
+            raise PdflowError(
+                f"{path} has no function {function}: a method needs load and denoise."
+            )
 
     def denoise(state: Any, case: Case) -> Output:
         points = np.asarray(module.denoise(state, case.noisy.copy()), np.float64)
@@ -143,12 +145,12 @@ def _plug_in(path: Path) -> Method:
 
 
 def _nothing() -> None:
-    """There is nothing to load."""
+    """Nothing to load."""
 
 
 def _project(_: None, case: Case) -> Output:
     from pdflow.geometry.triangles import closest_on_mesh
 
     if case.mesh is None:
-        raise PdflowError("The oracle needs a mesh: leave it out where there is none.")
+        raise PdflowError("The oracle needs a mesh: leave it out for data without meshes.")
     return Output(closest_on_mesh(case.noisy, case.mesh)[2])

@@ -1,7 +1,7 @@
 """Our models as methods: MODEL, MODEL:MODE or MODEL:MODE:PASSES.
 
-pdflow, pdflow:points       the shipped model, every point keeps its row
-pdflow:resample             the same, evenly resampled
+pdflow, pdflow:points            the shipped model, every point keeps its row
+pdflow:resample                  the same model, evenly resampled
 run/model.safetensors:points:1   any weight file, one pass
 """
 
@@ -31,7 +31,7 @@ def shipped_methods() -> list[Method]:
 
 
 def is_model(spec: str) -> bool:
-    """Whether a name is that of a shipped model or an existing weight file, with mode or not."""
+    """Whether a name is a shipped model or an existing weight file, with or without a mode."""
     match = _SPEC.fullmatch(spec)
     assert match is not None or not spec
     name = match["model"] if match else ""
@@ -39,7 +39,7 @@ def is_model(spec: str) -> bool:
 
 
 def model_method(spec: str, device: str | None = None) -> Method:
-    """The method that a specification names; it is always called MODEL:MODE[:PASSES]."""
+    """The method for a specification; its name is always MODEL:MODE[:PASSES]."""
     match = _SPEC.fullmatch(spec)
     assert match is not None
     model = load_model(match["model"], device or best_device())

@@ -1,4 +1,4 @@
-"""The rows of a table, ready to run: variants trained, what is not installed told."""
+"""The rows of a table, ready to run: variants trained, missing tools listed."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pdflow.device import best_device
 from pdflow.errors import PdflowError
 
 PASSES = PARTITIONS = 1
-"""Of trained variants, whatever the noise: the same for all."""
+"""Passes and partitions of all trained variants, at every noise level."""
 
 
 def variants_of(table: Table, options: Options) -> list[Variant]:
-    """The networks that a table trains; with `--methods` the named ones."""
+    """The networks that a table trains, or those named with `--methods`."""
     if table.variants is None:
         return []
     variants = table.variants(Training(options.steps, options.size))
@@ -37,9 +37,9 @@ def ready_methods(
 ) -> tuple[list[Method], list[Method]]:
     """The methods that can run here, and those that are not installed.
 
-    done  is called with 1 after each variant that was trained
+    done  called with 1 after each variant
 
-    A method that was asked for by name must be installed.
+    Methods named with `--methods` must be installed.
     """
     methods = table.methods(options)
     variants = variants_of(table, options)

@@ -16,10 +16,10 @@ except ModuleNotFoundError:  # Python 3.10
 
 @dataclass(frozen=True)
 class Published:
-    """A row of somebody's table.
+    """A row of a published table.
 
     values      (cell label, column) -> value in the unit that tables print
-    parameters  of the network, where told
+    parameters  number of parameters of the network, if published
     """
 
     method: str
@@ -30,7 +30,7 @@ class Published:
 
 @cache
 def published_rows(table: str) -> tuple[Published, ...]:
-    """All published rows of a table; none where nothing is published.
+    """All published rows of a table.
 
     >>> published_rows("puset")[0].values["10K 1 %", "cd"]
     3.47

@@ -1,7 +1,8 @@
-"""Results on disk: a line of JSON for each cell x shape x method, appended when it is done.
+"""Results on disk: a line of JSON for each cell x shape x method, appended once it is measured.
 
-A line with `run` describes where and how the lines that name it were made. Lines are never changed:
-what is there is not measured again, and of several results of a method the last weights count.
+A line with `command` describes a run: where and how the results that name it were made. Lines are
+never changed, and stored results are not measured again. Of several results of a method, those of
+the last weights count.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ DIGITS = 6
 
 
 class Key(NamedTuple):
-    """What a result is the result of; `settings` is the digest of the method's settings."""
+    """Identifies a result; `settings` is the digest of the method's settings."""
 
     block: str
     cell: str
@@ -33,10 +34,11 @@ class Key(NamedTuple):
 class Record:
     """One result.
 
-    values   column -> value in plain units; empty where the method failed
-    wall     seconds on the clock, cpu: seconds of all cores together
-    remark   passes that were made, or why it failed
-    facts    what a table tells of the method besides
+    values   column -> value in plain units; empty if the method failed
+    wall     elapsed seconds
+    cpu      seconds summed over all cores
+    remark   number of passes, or why it failed
+    facts    further columns of the table, such as the number of parameters
     run      key of the description of the run
     """
 
@@ -91,7 +93,7 @@ class Store:
 
     @staticmethod
     def open(path: Path) -> Store:
-        """What is stored so far; an unfinished last line (a run that was killed) is left out."""
+        """All stored results; an unfinished last line (of a killed run) is removed."""
         store = Store(path)
         lines = path.read_text().splitlines() if path.exists() else []
         for number, line in enumerate(lines, 1):
@@ -100,7 +102,7 @@ class Store:
             except (ValueError, KeyError, TypeError) as error:
                 if number < len(lines):
                     raise PdflowError(
-                        f"{path}, line {number} is no result: delete that line."
+                        f"{path}, line {number} is not a result: delete that line."
                     ) from error
                 path.write_text("".join(f"{line}\n" for line in lines[:-1]))
         return store
@@ -113,12 +115,12 @@ class Store:
         key = Key(*(values.pop(name) for name in Key._fields))
         if key.method not in self.first_seen:
             self.first_seen.append(key.method)
-        # Taken out first: the order of the dictionary is that of the last result.
+        # Removed first, so that the dictionary is ordered by the last result.
         self.records.pop(key, None)
         self.records[key] = Record(key, **values)
 
     def start(self, run: Run) -> None:
-        """Write down where the next results are made."""
+        """Store the description of the run that makes the next results."""
         if run.key not in self.runs:
             self._append(json.dumps(asdict(run)))
         self.runs[run.key] = run

@@ -1,4 +1,4 @@
-"""Run what is missing of a table: every cell x shape x method, each stored when it is done."""
+"""Measure the missing results of a table: every cell x shape x method, each stored at once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pdflow.errors import PdflowError
 from pdflow.metrics import measure
 
 WARM_UP_POINTS = 1000
-"""Points of the first, untimed call of a method: what is compiled or loaded late is then there."""
+"""Points of the first, untimed call of a method, which compiles and loads what it needs."""
 
 Advance = Callable[[float], None]
 
@@ -35,7 +35,7 @@ class Pending:
 def missing_results(
     cells: Sequence[Cell], methods: Sequence[Method], store: Store, seed: int
 ) -> list[Pending]:
-    """What is not stored yet, shape by shape, so that a case is loaded once for all methods."""
+    """Results that are not stored yet, shape by shape, so that a case is loaded only once."""
     missing = []
     for cell in cells:
         for shape in cell.shapes:
@@ -49,7 +49,7 @@ def missing_results(
 def run_missing(missing: Sequence[Pending], store: Store, run: Run, advance: Advance) -> None:
     """Measure what is missing, in order; `advance` is called with the weight of what was done.
 
-    A method that fails on a case with an error of its own is recorded as failed: the others go on.
+    A method that raises a PdflowError is recorded as failed on that case, and the others go on.
     """
     store.start(run)
     loaded: dict[str, Any] = {}
@@ -70,14 +70,14 @@ def _warm_up(method: Method, state: Any, case: Case) -> None:
     try:
         method.denoise(state, replace(case, noisy=np.ascontiguousarray(case.noisy[::step])))
     except PdflowError:
-        return  # the real call will tell
+        return  # the timed call reports it
 
 
 def _measured(pending: Pending, state: Any, case: Case, run: Run) -> Record:
     """One method on one case, timed and measured."""
     method = pending.method
     if method.group == "peer":
-        _ = case.scale  # looked at before the clock runs: it is no part of the tool
+        _ = case.scale  # estimated before the clock starts: it is not part of the tool
     wall, cpu = time.perf_counter(), _cpu_seconds()
     values: dict[str, float] = {}
     try:
@@ -94,7 +94,7 @@ def _measured(pending: Pending, state: Any, case: Case, run: Run) -> Record:
 
 
 def _cpu_seconds() -> float:
-    """Time of all cores so far, of this process and of the commands that it has run."""
+    """CPU time so far, of this process and of the commands it has run."""
     try:
         import resource
     except ImportError:  # Windows

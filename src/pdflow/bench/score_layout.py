@@ -1,4 +1,4 @@
-"""ScoreDenoise's folder layout, which users of the paper have on disk.
+"""ScoreDenoise's folder layout, in which the data of the paper is distributed.
 
 PUNet/pointclouds/{train,test}/10000_poisson/NAME.xyz     clean
 PUNet/meshes/test/NAME.off                                surface
@@ -35,7 +35,7 @@ NOISE_NAMES = {
 
 
 def test_shapes(data: Path, limit: int | None) -> tuple[str, ...]:
-    """Names of the test shapes, the first `limit` of them."""
+    """Names of the first `limit` test shapes."""
     folder = data / "PUNet" / "meshes" / "test"
     names = tuple(sorted(path.stem for path in folder.glob("*.off")))
     if not names:
@@ -47,7 +47,7 @@ def test_shapes(data: Path, limit: int | None) -> tuple[str, ...]:
 
 
 def resolutions(options: Options) -> tuple[int, ...]:
-    """The resolutions of a run: those asked for, or all that are on disk."""
+    """The resolutions of a run: those of the options, or all that are on disk."""
     if options.points is not None:
         return options.points
     folder = options.data / "PUNet" / "pointclouds" / "test"
@@ -55,7 +55,7 @@ def resolutions(options: Options) -> tuple[int, ...]:
     if not found:
         raise PdflowError(
             f"{folder} holds no folder 10000_poisson: give a folder in the layout of ScoreDenoise, "
-            "or name --points."
+            "or add --points."
         )
     return found
 
@@ -91,7 +91,7 @@ def noise_cell(
 
 
 def heldout_cells(options: Options, metrics: tuple[str, ...]) -> list[Cell]:
-    """Cells of training shapes that our recipe holds out: choices are made on them."""
+    """Cells of the training shapes that our recipe holds out, on which choices are made."""
     shapes = load_recipe("pdflow").data.holdout[: options.shapes]
     return [
         _cell(

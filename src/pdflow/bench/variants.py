@@ -1,14 +1,14 @@
 """Networks of the paper's ablations, trained briefly and kept in the results folder.
 
-Every variant starts from the recipe of the paper's network and gets the same number of patches. So
-few of them make no good network: variants are compared with each other, not with the paper. What
-differs from the paper's recipe, for all of them alike:
+Every variant starts from the recipe of the paper's network and gets the same number of patches.
+These are too few for a good network: compare variants with each other, not with the paper. All of
+them differ from the paper's recipe in this:
 
 - point i of the output is matched with point i of the clean patch instead of by an assignment,
-  which is right where noise was added to clean points, and costs nothing;
-- the matrix of LCC and the mask of LBM start as in the authors' code: from W = identity an
-  invertible network returns its input, and a short training hardly leaves that place;
-- warm-up, falling rate and average are those of a short run;
+  which is correct because noise was added to clean points, and costs nothing;
+- the matrix of LCC and the mask of LBM start as in the authors' code: with W = identity an
+  invertible network returns its input, and a short training hardly leaves that point;
+- warm-up, decay of the rate and weight averaging are those of a short run;
 - patches are cut from clean clouds and then noised, as the authors did.
 """
 
@@ -34,16 +34,17 @@ from pdflow.weights import load_model, save_model
 
 BATCH = 8
 SEEDS = 64
-"""Surroundings cut from every training cloud."""
+"""Number of regions cut from every training cloud."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """How large the networks of a table are, and the patches that they see.
+    """Size of the networks of a table, and of their patches.
 
     network  changed settings of the network, inference: of its use
     edges    divisor of K in all EdgeUnits
-    rec      weight of the reconstruction loss, prior: of the likelihood; both are sums over points
+    rec      weight of the reconstruction loss, a sum over points
+    prior    weight of the likelihood, a sum over points
     """
 
     network: dict[str, Any]
@@ -65,8 +66,8 @@ SIZES = {
 }
 """The paper's networks, and narrower ones that a CPU can train.
 
-The small ones see patches around the origin and of one radius: that takes hundreds of steps to the
-quality for which the paper's frame takes many thousands.
+The small ones get patches centred on the origin and of one radius: they learn in hundreds of steps
+what takes many thousands in the paper's frame.
 """
 
 
@@ -91,11 +92,11 @@ class Variant:
 
     @property
     def digest(self) -> str:
-        """Short hash of all that decides the trained weights, but for the data."""
+        """Short hash of everything that determines the trained weights except the data."""
         return short_digest(self.recipe.as_dict())
 
     def path(self, folder: Path) -> Path:
-        """Where its weights are kept; variants of several tables that are the same share them."""
+        """File of its weights; identical variants of several tables share it."""
         return folder / "models" / f"{self.digest}.safetensors"
 
 
@@ -110,8 +111,8 @@ def variant(
 ) -> Variant:
     """A variant of a shipped recipe.
 
-    noise      kind of `pdflow.noise` that it is trained on
-    with_loss  whether the filter's own loss counts
+    noise      kind of noise that it is trained on
+    with_loss  whether to use the filter's own loss
     model      changed settings of the network
     """
     base, steps, size = load_recipe(recipe), training.steps, SIZES[training.size]
@@ -137,7 +138,7 @@ def variant(
     }
     network = replace(base.model, **changes, **model)
     inference = replace(base.inference, **size.inference)
-    # Always of one name: the settings decide the weights, and equal ones are trained once.
+    # Always the same name, because only settings may matter: equal variants are trained once.
     data = replace(base.data, noise=(noise,), cut="clean", seeds=SEEDS)
     return Variant(name, Recipe("ablation", network, inference, data, loss, optim))
 
@@ -149,7 +150,7 @@ def train_variants(
     device: str,
     done: Callable[[Variant], None],
 ) -> None:
-    """Train what is not in the folder yet; `done` is called after each variant.
+    """Train the variants that are not in the folder yet; `done` is called after each variant.
 
     read_clouds  gives the clean training clouds (M, 3), each in its unit sphere
     """
@@ -163,7 +164,7 @@ def train_variants(
 
 
 def trained(chosen: Variant, folder: Path, device: str) -> PDFlow:
-    """The network of a variant that was trained before."""
+    """The network of a trained variant."""
     return load_model(chosen.path(folder), device)
 
 

@@ -21,7 +21,7 @@ MISSING = "-"
 
 
 def write_all(folder: Path, table: Table, grid: Grid) -> list[Path]:
-    """Write `TABLE.csv`, `TABLE.md` and `TABLE.tex`; the paths."""
+    """Write `TABLE.csv`, `TABLE.md` and `TABLE.tex`, and return their paths."""
     texts = {
         "csv": csv_text(grid),
         "md": markdown_text(table, grid),
@@ -37,7 +37,7 @@ def write_all(folder: Path, table: Table, grid: Grid) -> list[Path]:
 
 
 def csv_text(grid: Grid) -> str:
-    """One line per method and cell, with values in the units of the Markdown table."""
+    """One line per method and cell, in the units of the Markdown table."""
     text = io.StringIO()
     columns = list(dict.fromkeys(column for block in grid.blocks for column in block.columns))
     heads = [column_label(column) for column in columns]
@@ -107,7 +107,7 @@ def _latex_line(cells: Iterable[str]) -> str:
 
 
 def _lines(grid: Grid, block: Block, bold: Callable[[str], str]) -> list[list[str]]:
-    """Heads and rows of a block as text, the best measured values in bold."""
+    """Header and rows of a block as text, with the best measured values in bold."""
     rows = [row for row in grid.rows if block.name in row.blocks]
     with_parameters = any("parameters" in row.facts and row.group == "published" for row in rows)
     heads = ["method"] + (["parameters"] if with_parameters else [])
@@ -134,7 +134,7 @@ def _lines(grid: Grid, block: Block, bold: Callable[[str], str]) -> list[list[st
 
 
 def _name(grid: Grid, row: Row, block: Block) -> str:
-    """A row's head: where a method failed on some shapes, on how many it did not."""
+    """Name of a row; if a method failed on some shapes, with the number of the others."""
     if row.source:
         return f"{row.method} ({row.source})"
     places = [(block.name, cell) for cell in block.cells]

@@ -1,4 +1,4 @@
-"""`pdflow bench`: the paper's tables, one command each."""
+"""`pdflow bench`: the tables of the paper, one command each."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def run(
     ],
     data: Annotated[Path | None, option("--data DIR", "Folder with the data.")] = None,
     output: Annotated[
-        Path, option("-o --output DIR", "Folder for results; what is there is kept.")
+        Path, option("-o --output DIR", "Folder for results; existing results are kept.")
     ] = Path("results"),
     methods: Annotated[
         str | None,
         option(
             "--methods NAMES",
-            "Names with commas between: MODEL, MODEL:MODE, MODEL:MODE:PASSES, noisy, oracle, "
-            "a peer, a Python file; by default all that are installed. Rows of a table that is "
-            "trained are named as in it.",
+            "Names separated by commas: MODEL, MODEL:MODE, MODEL:MODE:PASSES, noisy, oracle, "
+            "another tool, a Python file; default: all that are installed. For tables of trained "
+            "networks: the names of their rows.",
         ),
     ] = None,
     points: Annotated[
@@ -50,22 +50,22 @@ def run(
     shapes: Annotated[int | None, option("--shapes COUNT", "Only the first shapes.", min=1)] = None,
     heldout: Annotated[
         bool,
-        option("--heldout", "puset: training shapes that the recipe holds out, for choices."),
+        option("--heldout", "puset: measure the training shapes that the recipe holds out."),
     ] = False,
-    steps: Annotated[int, option("--steps COUNT", "Training steps of ablations.", min=1)] = 500,
+    steps: Annotated[int, option("--steps COUNT", "Training steps of each ablation.", min=1)] = 500,
     size: Annotated[
-        str, option("--size SIZE", "Networks of ablations: small (for a CPU) or paper.")
+        str, option("--size SIZE", "Networks of the ablations: small (for a CPU) or paper.")
     ] = "small",
     device: Device = None,
-    seed: Annotated[int, option("--seed SEED", "Seed of noise that is drawn.", min=0)] = 0,
+    seed: Annotated[int, option("--seed SEED", "Seed of the added noise.", min=0)] = 0,
     docs: Annotated[
         Path | None, option("--docs FILE.md", "report: the Markdown file to write.")
     ] = None,
 ) -> None:
-    """Make a table of the paper: ours, published numbers, and peers measured here.
+    """Make a table of the paper: our models, other tools, and published numbers.
 
-    Every result is stored when it is done, so a run that was stopped goes on where it was, and
-    methods can be added later. Results are kept apart by the hash of the weights.
+    Every result is stored at once, so a stopped run resumes where it was, and methods can be added
+    later. Results of different weights are kept apart by the hash of the weights.
     """
     if table == REPORT:
         _report(output, docs)
@@ -126,7 +126,7 @@ def _report(folder: Path, docs: Path | None) -> None:
     from pdflow.io import atomic_path
 
     if docs is None:
-        raise PdflowError("A report needs a file to be written to: add --docs FILE.md.")
+        raise PdflowError("A report needs an output file: add --docs FILE.md.")
     text = report_text(folder, docs)
     with atomic_path(docs) as temporary:
         Path(temporary).write_text(text)
@@ -136,7 +136,7 @@ def _report(folder: Path, docs: Path | None) -> None:
 
 
 def _command(table: Table, options: Options) -> str:
-    """What was asked for, without paths of this machine."""
+    """The command line, without paths of this machine."""
     words = ["pdflow", "bench", table.name, "--data", "DIR"]
     given = {
         "--methods": ",".join(Path(name).name for name in options.methods or ()),
@@ -155,5 +155,5 @@ def _command(table: Table, options: Options) -> str:
 def _named(methods: str) -> list[str]:
     names = split_names(methods)
     if not names:
-        raise PdflowError("--methods names nothing: give names with commas between.")
+        raise PdflowError("--methods is empty: give names separated by commas.")
     return names

@@ -1,4 +1,4 @@
-"""`pdflow convert`: from one format to another, chunk by chunk, nothing lost in silence."""
+"""`pdflow convert`: from one format to another, chunk by chunk; every loss is reported."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def run(
     files: Annotated[
         list[str],
         typer.Argument(
-            help="Files to read (patterns work too), then the file or directory to write, "
-            "unless -o names it.",
+            help="Files to read (patterns work too), then the file or directory to write "
+            "unless -o gives it.",
             metavar="IN... OUT",
         ),
     ],
@@ -42,14 +42,14 @@ def run(
 ) -> None:
     """Convert clouds or meshes to another format.
 
-    All attributes and metadata go along; what the other format cannot hold is named in a warning.
-    Files are converted in chunks where both formats allow it (LAS, LAZ, binary PLY and text), so
-    that they need not fit in memory.
+    All attributes and metadata are kept; a warning names what the other format cannot hold.
+    Files are converted in chunks if both formats allow it (LAS, LAZ, binary PLY and text), so they
+    need not fit in memory.
     """
     if output is None:
         *files, output = files
     if not files:
-        raise PdflowError(f"{output} has nowhere to go: name the output after it, or with -o.")
+        raise PdflowError(f"There is no output for {output}: name it last, or with -o.")
     jobs = plan_jobs(expand_inputs(files), output, suffix_of(to))
     conversions = [(job, _holds_mesh(job, format, to)) for job in jobs]
     results = [
@@ -60,7 +60,7 @@ def run(
 
 
 def _holds_mesh(job: Job, format: str | None, to: str | None) -> bool:
-    """Whether a mesh is to be converted; an error where a mesh and a cloud would be mixed up."""
+    """Whether to convert a mesh; an error if one side is a mesh and the other a cloud."""
     from pdflow.io import find_format
 
     source, target = find_format(job.source, format), target_format(job.target, to)
@@ -90,7 +90,7 @@ def _convert_cloud(job: Job, format: str | None, to: str | None, drop: bool) -> 
             # A writer that sees all values can choose dtypes by them.
             write(job.target, PointCloud.concatenate(chunks), to)
         else:
-            # How many points are left is known only at the end if some may be dropped.
+            # If points may be dropped, their number is known only at the end.
             header = replace(chunks.header, count=None) if drop else chunks.header
             with open_writer(job.target, header, to) as writer:
                 for chunk in chunks:
@@ -109,7 +109,7 @@ def _convert_mesh(job: Job, format: str | None, to: str | None) -> Result:
 
 
 def _warn_of_vertex_attributes(source: Path, format: str | None) -> None:
-    """Name what a file that is a cloud as well (PLY) has besides vertices and faces."""
+    """Warn of vertex attributes in a file that can also be read as a cloud (PLY)."""
     from pdflow.io import find_format, open_reader
 
     if not find_format(source, format).points:
@@ -118,7 +118,7 @@ def _warn_of_vertex_attributes(source: Path, format: str | None) -> None:
         names = ", ".join(reader.header.fields)
     if names:
         warnings.warn(
-            f"{source}: a mesh takes only vertices and faces along, not {names}.",
+            f"{source}: a mesh keeps only vertices and faces, not {names}.",
             LossWarning,
             stacklevel=2,
         )

@@ -1,4 +1,4 @@
-"""`pdflow denoise`: the product. Noisy files in, clean files out, no parameter needed."""
+"""`pdflow denoise`: noisy files in, clean files out, no parameter needed."""
 
 from __future__ import annotations
 
@@ -28,42 +28,54 @@ def run(
         str,
         option(
             "--mode MODE",
-            "points: every point keeps its row and attributes and is moved; "
-            "resample: evenly spread new points.",
+            "points: move every point, keep its row and attributes; "
+            "resample: new points, evenly spread.",
         ),
     ] = "points",
     points: Annotated[
-        int | None, option("--points N", "Number of points to resample to.", min=1)
+        int | None, option("--points N", "Number of points of a resampled cloud.", min=1)
     ] = None,
     iterations: Annotated[
-        str, option("--iterations N", "Passes, or auto: as the estimated noise asks for.")
+        str,
+        option(
+            "--iterations N",
+            "Passes through the network, or auto: chosen from the estimated noise.",
+        ),
     ] = "auto",
     partitions: Annotated[
         str,
-        option("--partitions N", "Sparser clouds that the first pass works on, or auto."),
+        option(
+            "--partitions N", "Sparse partitions that the first pass denoises one by one, or auto."
+        ),
     ] = "auto",
     overlap: Annotated[
-        float, option("--overlap X", "Patches that a point is in, on average.")
+        float, option("--overlap X", "Number of patches that cover a point, on average.")
     ] = 3.0,
     radius: Annotated[
         float | None,
-        option("--radius R", "Keep patches in balls of this radius (default: by count)."),
+        option("--radius R", "Radius of the patches; default: a fixed number of points."),
     ] = None,
     outliers: Annotated[
         str,
         option(
             "--outliers WHAT",
-            "Points with no surface near them: keep, mark (adds a column) or remove.",
+            "Outliers, points far from any surface: keep, mark (adds a column) or remove.",
         ),
     ] = "keep",
     displacement: Annotated[
-        bool, option("--displacement", "Store each point's move as an attribute.")
+        bool, option("--displacement", "Store the displacement of each point as an attribute.")
     ] = False,
-    model: Annotated[str, option("--model MODEL", "Shipped model or weight file.")] = "pdflow",
+    model: Annotated[
+        str, option("--model MODEL", "Name of a shipped model, or a weight file.")
+    ] = "pdflow",
     device: Device = None,
     seed: Annotated[
         int | None,
-        option("--seed SEED", "Draw the extra dimensions instead of their mean.", min=0),
+        option(
+            "--seed SEED",
+            "Sample the augmented dimensions with this seed, instead of their mean.",
+            min=0,
+        ),
     ] = None,
     format: InputFormat = None,
     to: OutputFormat = None,
@@ -72,8 +84,8 @@ def run(
 ) -> None:
     """Remove noise from clouds.
 
-    The noise level is estimated, and the number of passes follows from it. All attributes and
-    metadata are kept.
+    The number of passes follows from the estimated noise level. All attributes and metadata are
+    kept.
     """
     jobs = plan_clouds(inputs, output, to)
     require_folders(jobs)
@@ -111,7 +123,7 @@ def _count(option: str, value: str) -> int | Literal["auto"]:
     try:
         return int(value)
     except ValueError:
-        raise PdflowError(f"{option} is {value!r}: give a whole number, or auto.") from None
+        raise PdflowError(f"{option} is {value!r}: give a whole number or auto.") from None
 
 
 def _describe(result: Result) -> str:

@@ -38,9 +38,9 @@ def run(
         str | None,
         option(
             "--metrics NAMES",
-            "Names with commas between: cd, hd, p2m, p2m_pytorch3d, p2s, rms, emd, "
+            "Names separated by commas: cd, hd, p2m, p2m_pytorch3d, p2s, rms, emd, "
             "uniformity, uniformity_ball; cd_plain, hd_plain, p2m_plain, sq_p2s, sq_emd. "
-            "By default cd,hd and, with a mesh, p2m.",
+            "Default: cd,hd and, with a mesh, p2m.",
         ),
     ] = None,
     csv: Annotated[Path | None, option("--csv FILE", "Write the table to a CSV file.")] = None,
@@ -56,14 +56,14 @@ def run(
 ) -> None:
     """Measure how close clouds are to their ground truth.
 
-    Give one cloud and its ground truth, or directories whose files belong together by name
-    (elk.xyz, elk.ply, elk.off). The mean weighs every shape alike.
-    CD, HD and P2M are of squared distances, as in the tables of the literature; cd_plain and so on
-    are not. CD, HD, P2S and EMD are measured in the unit sphere of the ground-truth points, P2M,
-    RMS and uniformity in that of the mesh. The table shows values in the power of ten that its
-    header names, such as x1e-4; JSON and CSV hold plain values.
-    The plot shows the distance of every point to the mesh, or else to the nearest clean point, in
-    radii of the ground truth's unit sphere.
+    Give one cloud and its ground truth, or directories whose files are matched by name (elk.xyz,
+    elk.ply, elk.off). All shapes have the same weight in the mean.
+    CD, HD and P2M use squared distances, as in the tables of the literature; cd_plain and so on do
+    not. CD, HD, P2S and EMD are measured in the unit sphere of the ground-truth points, P2M, RMS
+    and uniformity in that of the mesh. The header of the table gives the power of ten of its
+    values, such as x1e-4; JSON and CSV hold plain values.
+    The plot shows the distance of every point to the mesh, or without a mesh to the nearest clean
+    point, in radii of the ground truth's bounding sphere.
     """
     from pdflow.io import atomic_path
     from pdflow.metrics import choose_metrics
@@ -75,7 +75,7 @@ def run(
     rows: dict[str, Row] = {}
     panels: list[Panel] = []
     with ExitStack() as outputs:
-        # Opened first: a place that cannot be written to is told before the work, not after it.
+        # Opened first, so that an output that cannot be written fails before the work.
         csv_file = outputs.enter_context(atomic_path(csv)) if csv else None
         plot_file = outputs.enter_context(atomic_path(plot)) if plot else None
         with progress("measuring", len(shapes)) as advance:
@@ -106,7 +106,7 @@ class Shape:
 
 
 def _match(pred: Path, clean: Path, mesh: Path | None, format: str | None) -> list[Shape]:
-    """Which files belong together: those given, or those of the same name in directories."""
+    """Which files belong together: the given ones, or those of the same name in directories."""
     given = {"PRED": pred, "--clean": clean} | ({"--mesh": mesh} if mesh else {})
     for path in given.values():
         try:
@@ -128,7 +128,7 @@ def _match(pred: Path, clean: Path, mesh: Path | None, format: str | None) -> li
         if name not in preds:
             raise PdflowError(
                 f"{path} has no partner {name}.* in {pred}: a mean without it would mislead, so "
-                "add it, or take it out of both directories."
+                "add it, or remove the shape from all directories."
             )
     for name, path in preds.items():
         for where, found in ((clean, cleans), (mesh, meshes)):
@@ -164,13 +164,15 @@ def _by_stem(folder: Path, kind: str, format: str | None) -> dict[str, Path]:
 
 
 def _check_outputs(csv: Path | None, plot: Path | None, shapes: Sequence[Shape]) -> None:
-    """Refuse outputs of no fitting name, onto each other, or onto what is to be measured."""
+    """Refuse outputs with a wrong suffix, and outputs that would overwrite another file."""
     if plot and plot.suffix.lower() != ".png":
         raise PdflowError(f"{plot}: plots are written as PNG: choose a name that ends in .png.")
     taken = {path.resolve() for s in shapes for path in (s.pred, s.clean, s.mesh) if path}
     for path in (csv, plot):
         if path and path.resolve() in taken:
-            raise PdflowError(f"{path} would overwrite another file of this run: name another one.")
+            raise PdflowError(
+                f"{path} would overwrite another file of this run: choose another name."
+            )
         taken |= {path.resolve()} if path else set()
 
 
@@ -209,7 +211,7 @@ def _read_surface(path: Path) -> TriangleMesh:
         raise PdflowError(f"{path} has no faces: there is no surface to measure against.")
     degenerate = int((mesh.areas == 0).sum())
     if degenerate == len(mesh.faces):
-        raise PdflowError(f"{path} has no area: all its {degenerate} faces are degenerate.")
+        raise PdflowError(f"{path} has no area: all of its {degenerate} faces are degenerate.")
     if degenerate:
         typer.echo(
             f"warning: {path}: {degenerate} of {len(mesh.faces)} faces have no area; they count "
@@ -230,7 +232,7 @@ def _panel(pred: PointCloud, clean: PointCloud, mesh: TriangleMesh | None) -> Pa
 
 
 def _plot(path: Path, panels: Sequence[Panel]) -> float:
-    """Draw the shapes, each filling its panel, with one range of colours; its upper end."""
+    """Draw the shapes, each filling its panel, and return the value of the last colour."""
     import numpy as np
 
     from pdflow.render import render_panels
@@ -269,5 +271,5 @@ def _print_table(chosen: dict[str, Metric], rows: dict[str, Row], mean: Row) -> 
     if len(rows) > 1:
         table.add_section()
         table.add_row("mean", *(f"{mean[c] / 10.0**p:.3f}" for c, p in powers.items()))
-    # A pipe has no width: rows must stay whole there.
+    # A pipe has no width: rows must not be wrapped there.
     Console(width=None if sys.stdout.isatty() else 16 * (len(powers) + 4)).print(table)

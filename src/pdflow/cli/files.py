@@ -27,7 +27,7 @@ class Job:
     makes_folder: bool = False
 
     def result(self, **facts: Any) -> Result:
-        """What is said of this input at the end."""
+        """The result of this input, as it is printed."""
         return {"file": str(self.source), "output": str(self.target), **facts}
 
     def write(self, cloud: PointCloud, to: str | None) -> None:
@@ -38,21 +38,21 @@ class Job:
         write(self.target, cloud, to)
 
     def make_folder(self) -> None:
-        """Make the output directory, if it was asked for with a trailing slash."""
+        """Create the output directory if its name was given with a trailing slash."""
         if self.makes_folder:
             try:
                 self.target.parent.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise PdflowError(
-                    f"{self.target.parent} cannot be made a directory ({error.strerror}): "
+                    f"Directory {self.target.parent} cannot be created ({error.strerror}): "
                     "choose another output."
                 ) from error
 
 
 def expand_inputs(names: Sequence[str]) -> list[Path]:
-    """The files that names and patterns mean, in the order given, each once; a pattern's sorted.
+    """The files that names and patterns match, each once; a pattern's files are sorted.
 
-    The shell has often expanded patterns already; where it did not (quotes, Windows), this does.
+    Most shells expand patterns themselves; this also works where they do not (quotes, Windows).
     """
     try:
         return list(dict.fromkeys(path for name in names for path in _expand(name)))
@@ -79,12 +79,12 @@ def _expand(name: str) -> list[Path]:
 def plan_jobs(sources: Sequence[Path], output: str, suffix: str | None = None) -> list[Job]:
     """Decide where every result goes, before any work is done.
 
-    output  a file for one input; a directory for any number: one that exists, or a name that
-            ends in a slash, which is made when the first result is there
-    suffix  what replaces the suffix of the inputs in a directory; None keeps it
+    output  a file for one input, or a directory for any number: one that exists, or a name that
+            ends in a slash, which is created with the first result
+    suffix  replaces the suffix of the inputs in a directory; None keeps it
     """
     if not output:
-        raise PdflowError("The name of the output is empty: name a file, or a directory.")
+        raise PdflowError("The name of the output is empty: give a file or a directory.")
     ends_in_slash = output.endswith(("/", os.sep))
     try:
         is_folder = ends_in_slash or Path(output).is_dir()
@@ -93,8 +93,8 @@ def plan_jobs(sources: Sequence[Path], output: str, suffix: str | None = None) -
     if not is_folder:
         if len(sources) > 1:
             raise PdflowError(
-                f"{len(sources)} inputs cannot go into the one file {output}: "
-                f"name a directory, such as -o {output}/."
+                f"{len(sources)} inputs cannot be written to the one file {output}: "
+                f"give a directory, such as -o {output}/."
             )
         return [Job(sources[0], Path(output))]
     jobs = [
@@ -107,26 +107,26 @@ def plan_jobs(sources: Sequence[Path], output: str, suffix: str | None = None) -
         if other != job.source:
             raise PdflowError(
                 f"{other} and {job.source} would both be written to {job.target}: "
-                "run them apart, into different directories."
+                "write them to different directories."
             )
     return jobs
 
 
 def _in_folder(folder: Path, source: Path, suffix: str | None) -> Path:
-    # A COPC file is never written as one, so its result is not called so either.
+    # pdflow reads COPC but writes plain LAZ, so the result must not be called COPC.
     stem = source.stem.removesuffix(".copc")
     return folder / f"{stem}{source.suffix if suffix is None else suffix}"
 
 
 def target_format(target: Path, to: str | None) -> Format:
-    """The format that an output will have; the error speaks of `--to`, not of `--format`."""
+    """The format that an output will have; its error names `--to` instead of `--format`."""
     from pdflow.io import FORMATS, find_format
 
     if to is None and not any(target.suffix.lower() in fmt.suffixes for fmt in FORMATS):
         known = ", ".join(fmt.name for fmt in FORMATS)
         raise PdflowError(
-            f"{target}: the name ends in the suffix of no known format: change it, or add --to "
-            f"with one of {known}."
+            f"{target}: the suffix belongs to no known format: change it, or add --to with one of "
+            f"{known}."
         )
     return find_format(target, to)
 
@@ -134,7 +134,7 @@ def target_format(target: Path, to: str | None) -> Format:
 def plan_clouds(
     inputs: Sequence[str], output: str, to: str | None, suffix_of_format: str | None = None
 ) -> list[Job]:
-    """`plan_jobs` for results that are clouds; an error where an output could hold none.
+    """`plan_jobs` for results that are clouds; an error if an output format holds only meshes.
 
     to                format of the outputs; None follows their suffixes
     suffix_of_format  format whose suffix files in a directory get when `to` is None; None keeps
@@ -152,18 +152,18 @@ def plan_clouds(
 
 
 def require_folders(jobs: Sequence[Job]) -> None:
-    """Refuse folders that cannot be written in, before work of minutes is done for nothing."""
+    """Refuse folders that cannot be written to, before minutes of work are wasted."""
     for job in jobs:
         folder = job.target.parent
         while job.makes_folder and not folder.exists():
             folder = folder.parent
         if not folder.is_dir():
             raise PdflowError(
-                f"{job.target}: folder {folder} does not exist: make it first, or name another."
+                f"{job.target}: folder {folder} does not exist: create it first, or choose another."
             )
         if not os.access(folder, os.W_OK):
             raise PdflowError(
-                f"{job.target}: folder {folder} is write-protected: name another output."
+                f"{job.target}: folder {folder} is write-protected: choose another output."
             )
 
 
@@ -177,10 +177,10 @@ def suffix_of(format: str | None) -> str | None:
 class FiniteChunks:
     """The points of an open file in chunks, without those that are NaN or infinite.
 
-    header   what the file says of itself
+    header   of the file
     whole    whether the file was read at once because its format does not stream
-    count    points given out so far
-    dropped  points left out so far; without `drop` the first such point is an error
+    count    points yielded so far
+    dropped  points dropped so far; without `drop` the first such point is an error
     """
 
     def __init__(
@@ -202,7 +202,7 @@ class FiniteChunks:
                 row = self.count + _first_nonfinite(chunk)
                 raise PdflowError(
                     f"{self._path}: the point in row {row} (counted from 0) is NaN or infinite: "
-                    "add --drop-nonfinite to leave such points out."
+                    "add --drop-nonfinite to drop such points."
                 )
             self.count += len(finite)
             self.dropped += dropped
@@ -210,8 +210,8 @@ class FiniteChunks:
             if len(finite):
                 yield finite
         if not self.count:
-            left = ", for no point in it is finite" if self.dropped else ", for it holds no points"
-            raise PdflowError(f"{self._path} gives nothing to work on{left}: check the file.")
+            what = "no finite points" if self.dropped else "no points"
+            raise PdflowError(f"{self._path} holds {what}: check the file.")
 
 
 @contextmanager
@@ -227,7 +227,7 @@ def open_finite(path: Path, format: str | None, drop: bool) -> Iterator[FiniteCh
 
 
 def read_finite(path: Path, format: str | None, drop: bool) -> tuple[PointCloud, int]:
-    """A whole cloud without NaN or infinite points, and how many were left out."""
+    """A whole cloud without NaN or infinite points, and how many were dropped."""
     from pdflow.cloud import PointCloud
 
     with open_finite(path, format, drop) as chunks:
@@ -236,7 +236,7 @@ def read_finite(path: Path, format: str | None, drop: bool) -> tuple[PointCloud,
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Let errors on a file's contents, which do not know its name, begin with it."""
+    """Put the file's name in front of errors about its contents."""
     try:
         yield
     except PdflowError as error:
@@ -246,8 +246,8 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def say_dropped(dropped: int) -> str:
-    """The end of a sentence on what was done: how many points were left out, if any."""
-    return f" ({dropped} NaN or infinite left out)" if dropped else ""
+    """The end of a sentence: how many points were dropped, if any."""
+    return f" ({dropped} NaN or infinite dropped)" if dropped else ""
 
 
 def _first_nonfinite(cloud: PointCloud) -> int:

@@ -1,4 +1,4 @@
-"""`pdflow import-weights`: the authors' released tensors as a model of ours."""
+"""`pdflow import-weights`: the authors' released tensors as a pdflow weight file."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ NAME = "import-weights"
 
 def run(
     source: Annotated[
-        Path, typer.Argument(help="Authors' tensors as safetensors, with their keys.", metavar="IN")
+        Path,
+        typer.Argument(
+            help="The authors' tensors as safetensors, under their own keys.", metavar="IN"
+        ),
     ],
     output: Annotated[Path, option("-o --output FILE", "Weight file to write.")],
 ) -> None:
-    """Turn the authors' released weights into a pdflow weight file."""
+    """Convert the authors' released weights to a pdflow weight file."""
     from pdflow.weights import read_tensors, save_model
     from pdflow.weights.authors import import_authors_weights
 

@@ -20,25 +20,25 @@ if TYPE_CHECKING:
 NAME = "info"
 
 SPACING_SAMPLE = 10_000
-"""Points whose nearest neighbour is looked for; all of them in clouds that are smaller."""
+"""Number of points whose nearest neighbour is searched; all points of a smaller cloud."""
 
 POINTS_HELD = 8_000_000
-"""Largest cloud whose coordinates are held in memory (192 MB); larger ones are read twice."""
+"""Largest cloud whose coordinates stay in memory (192 MB); larger files are read twice."""
 
 
 def run(
     inputs: Inputs,
     format: InputFormat = None,
     drop_nonfinite: DropNonfinite = False,
-    noise: Annotated[bool, option("--noise", "Estimate the noise of clouds, too.")] = False,
+    noise: Annotated[bool, option("--noise", "Estimate the noise of clouds as well.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show what is in clouds and meshes.
 
     Clouds: points, extent, spacing, attributes with their ranges, CRS, metadata. Meshes: vertices,
     faces, area, extent.
-    The spacing is the median distance to the nearest other point. Files are read in chunks where
-    their format allows it, so that they need not fit in memory.
+    The spacing is the median distance to the nearest other point. Files are read in chunks if
+    their format allows it, so they need not fit in memory.
     """
     results = [_inspect(path, format, drop_nonfinite, noise) for path in expand_inputs(inputs)]
     say_results(results, as_json, _describe)
@@ -104,16 +104,16 @@ def _inspect_cloud(path: Path, format: str | None, drop: bool, noise: bool) -> R
     }
 
 
-def _noise(parts: list[NDArray[np.float64]]) -> Result:
+def _noise(chunks: list[NDArray[np.float64]]) -> Result:
     """The estimated noise in the cloud's unit and relative to its bounding sphere.
 
-    Thinning leaves noise as it is, so a part of a large cloud tells it as well.
+    Thinning does not change the noise, so a part of a large cloud is enough.
     """
     import numpy as np
 
     from pdflow.noise.estimate import estimate_noise
 
-    estimate = estimate_noise(np.concatenate(parts))
+    estimate = estimate_noise(np.concatenate(chunks))
     return {
         "noise": estimate.sigma,
         "relative_noise": estimate.relative,
@@ -122,13 +122,13 @@ def _noise(parts: list[NDArray[np.float64]]) -> Result:
 
 
 class _Survey:
-    """What one pass over the chunks of a cloud tells.
+    """What one pass over the chunks of a cloud collects.
 
     low, high      (3,) extent
     attributes     name -> dtype, width, min and max (one per column where width > 0)
-    sample_points  (S, 3) points drawn at random, the same ones for chunks of any size
+    sample_points  (S, 3) random points, the same ones for any chunk size
     sample_rows    (S,) their rows in the cloud
-    held           all points in pieces, or None once there are too many to hold
+    held           all points in chunks, or None once there are too many
     """
 
     def __init__(self) -> None:
@@ -143,7 +143,7 @@ class _Survey:
         self._random = np.random.default_rng(0)
 
     def add(self, chunk: PointCloud) -> None:
-        """Take the next points in."""
+        """Add the next points."""
         import numpy as np
 
         self.low = np.minimum(self.low, chunk.points.min(0))
@@ -158,7 +158,7 @@ class _Survey:
                 self.held = None
 
     def _draw(self, points: NDArray[np.float64]) -> None:
-        """Keep the points with the smallest random keys: a fair sample of a stream."""
+        """Keep the points with the smallest random keys: a uniform sample of a stream."""
         import numpy as np
 
         keys = np.concatenate([self._sample_keys, self._random.random(len(points))])
@@ -170,7 +170,7 @@ class _Survey:
 
 
 class _Spacing:
-    """Exact distances from sampled points to their nearest neighbours in a cloud given in parts."""
+    """Exact distances from sampled points to their nearest neighbours in a chunked cloud."""
 
     def __init__(self, queries: NDArray[np.float64], rows: NDArray[np.int64]) -> None:
         import numpy as np
@@ -179,13 +179,13 @@ class _Spacing:
         self._sq_nearest = np.full(len(queries), np.inf)
         self._count = 0
 
-    def add(self, parts: list[NDArray[np.float64]]) -> None:
-        """Take the next points of the cloud in."""
+    def add(self, chunks: list[NDArray[np.float64]]) -> None:
+        """Add the next points of the cloud."""
         import numpy as np
 
         from pdflow.geometry.neighbors import knn
 
-        points = np.concatenate(parts)
+        points = np.concatenate(chunks)
         k = min(2, len(points))  # two, because a point is its own nearest neighbour
         sq_distances, indices = knn(points, self._queries, k)
         itself = indices + self._count == self._rows[:, None]
@@ -208,10 +208,10 @@ def _wider(known: Result | None, values: NDArray[Any]) -> Result:
     described: Result = {"dtype": values.dtype.name, "width": width, "min": None, "max": None}
     if values.dtype.kind not in "biuf":
         return described
-    for key, smaller in (("min", np.fmin), ("max", np.fmax)):  # both pass over NaN
-        extreme = smaller.reduce(values, axis=0)
+    for key, extremum in (("min", np.fmin), ("max", np.fmax)):  # both ignore NaN
+        extreme = extremum.reduce(values, axis=0)
         if known is not None:
-            extreme = smaller(extreme, np.asarray(known[key], extreme.dtype))
+            extreme = extremum(extreme, np.asarray(known[key], extreme.dtype))
         described[key] = _plain(extreme)
     return described
 
@@ -221,7 +221,7 @@ def _extent(low: NDArray[np.float64], high: NDArray[np.float64]) -> Result:
 
 
 def _plain(value: Any) -> Any:
-    """A value of JSON types that stands for metadata; long binary values by their size."""
+    """Metadata as JSON types; long binary values are replaced by their size."""
     import numpy as np
 
     if isinstance(value, (np.ndarray, np.generic)):
@@ -254,7 +254,7 @@ def _describe(result: Result) -> str:
             blocks.append((key, [f"{result[key]:.6g}"]))
     if "noise" in result:
         share = f"{100 * result['relative_noise']:.3g} % of the bounding sphere's radius"
-        doubt = "" if result["noise_is_reliable"] else "; rough, for there are few points"
+        doubt = "" if result["noise_is_reliable"] else "; rough because there are few points"
         blocks.append(("noise", [f"{result['noise']:.6g}, estimated ({share}{doubt})"]))
     attributes = result.get("attributes", {})
     if attributes:

@@ -1,4 +1,4 @@
-"""`pdflow latent`: what the two parts of a latent code do to a patch, as a picture."""
+"""`pdflow latent`: what the kept and the masked channels of a latent code do to a patch."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ PANEL = (480, 480)
 
 def run(
     source: Annotated[Path, typer.Argument(help="Noisy cloud.", metavar="IN")],
-    output: Annotated[Path, option("-o --output FILE.png", "Picture to write.")],
+    output: Annotated[Path, option("-o --output FILE.png", "PNG file to write.")],
     model: Annotated[
         str | None,
         option(
             "--model MODEL",
-            "Shipped model or weight file with a mask; default: the first shipped one.",
+            "Shipped model or weight file whose filter is a mask; default: the first shipped one.",
         ),
     ] = None,
-    row: Annotated[int, option("--row ROW", "Row of the point that the patch is around.")] = 0,
-    delta: Annotated[float, option("--delta X", "What is added to every channel.")] = 1.0,
+    row: Annotated[int, option("--row ROW", "Row of the point at the centre of the patch.")] = 0,
+    delta: Annotated[float, option("--delta X", "Offset added to every channel.")] = 1.0,
     format: InputFormat = None,
     drop_nonfinite: DropNonfinite = False,
     as_json: AsJson = False,
 ) -> None:
     """Decode a patch from four latent codes, and draw the results side by side.
 
-    From left to right: [z_p, z_n], the noisy patch again; [z_p, z_c], denoised; [z_p + o, z_c] and
+    From left to right: [z_p, z_n], the noisy patch; [z_p, z_c], denoised; [z_p + o, z_c] and
     [z_p, z_c + o], with an offset in the kept and in the masked channels. Each is drawn in its own
-    frame, coloured by how far its points are from the denoised patch once a common shift is taken
-    out.
+    frame. Colours show the distance of the points to the denoised patch after removing a common
+    shift.
     """
     import numpy as np
 
@@ -47,10 +47,10 @@ def run(
     cloud, _ = read_finite(source, format, drop_nonfinite)
     patches = latent_experiment(masked_model(model), cloud.points, row, delta)
     denoised = patches[1].points
-    ways = [patch.points - denoised for patch in patches]
+    offsets = [patch.points - denoised for patch in patches]
     panels = [
-        Panel(patch.points, np.linalg.norm(way - way.mean(0), axis=1))
-        for patch, way in zip(patches, ways, strict=True)
+        Panel(patch.points, np.linalg.norm(offset - offset.mean(0), axis=1))
+        for patch, offset in zip(patches, offsets, strict=True)
     ]
     render_panels(panels, output, columns=len(panels), size=PANEL, same_frame=False)
     results: list[Result] = [

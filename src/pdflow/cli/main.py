@@ -1,7 +1,6 @@
-"""Entry point: find the subcommand, run it, turn errors into one sentence and an exit code.
+"""Entry point: find the subcommand, run it, and turn errors into one sentence and an exit code.
 
-Exit codes: 0 done, 1 something unexpected broke, 2 bad input or bad usage, 130 stopped by Ctrl-C
-or SIGTERM.
+Exit codes: 0 done, 1 unexpected error, 2 bad input or bad usage, 130 stopped by Ctrl-C or SIGTERM.
 Nothing here or at the top of a command's file imports numpy, scipy, numba or torch, so that
 `pdflow --help` answers at once.
 """
@@ -39,8 +38,8 @@ COMMANDS = (denoise, info, convert, noise, sample, evaluate, train, import_weigh
 
 DONE, BROKEN, BAD_INPUT, STOPPED = 0, 1, 2, 130
 
-# The parent of BadParameter is click's UsageError; newer releases of typer carry their own copy
-# of it under a private name, older ones take it from click.
+# The parent of BadParameter is click's UsageError. Newer releases of typer carry their own copy
+# of it under a private name; older ones take it from click.
 USAGE_ERROR: type[Any] = typer.BadParameter.__mro__[1]
 
 app = typer.Typer(
@@ -66,14 +65,14 @@ def root(
         False, "--version", callback=_version, is_eager=True, help="Show the version and exit."
     ),
     debug: bool = typer.Option(
-        False, "--debug", help="Show the traceback of an error (may stand anywhere)."
+        False, "--debug", help="Show the traceback of an error; works anywhere on the line."
     ),
 ) -> None:
     """Point cloud denoising with normalizing flows."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line (`sys.argv` unless `arguments` are given); the exit code."""
+    """Run the command line `arguments` (by default `sys.argv`) and return the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug, words = _take_debug(words)
     with warnings.catch_warnings():
@@ -94,13 +93,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _say_error(f"This needs more memory than there is{what}.", BROKEN, debug)
         except Exception as error:
             what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            hint = "this is not your fault; add --debug to see where it happened, and report it."
+            hint = "this is a bug in pdflow: add --debug to see where it happened, and report it."
             return _say_error(f"{what}; {hint}", BROKEN, debug)
 
 
 @contextmanager
 def _terminated_like_interrupted() -> Iterator[None]:
-    """Let SIGTERM end a command as Ctrl-C does, which leaves no unfinished file behind."""
+    """Let SIGTERM end a command like Ctrl-C, which leaves no unfinished file behind."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -116,14 +115,14 @@ def _terminated_like_interrupted() -> Iterator[None]:
 
 
 def _take_debug(words: list[str]) -> tuple[bool, list[str]]:
-    """Whether `--debug` stands before any `--`, and the words without it."""
+    """Whether `--debug` occurs before any `--`, and the words without it."""
     end = words.index("--") if "--" in words else len(words)
     kept = [word for word in words[:end] if word != "--debug"]
     return len(kept) < end, kept + words[end:]
 
 
 def _say_error(sentence: str, code: int, debug: bool) -> int:
-    """Print one line on stderr, after the traceback where it is asked for; `code` itself."""
+    """Print one line on stderr, after the traceback if `debug` is set, and return `code`."""
     if debug:
         traceback.print_exc()
     typer.echo(f"error: {' '.join(sentence.split())}", err=True)
@@ -136,7 +135,7 @@ def _say_stopped() -> int:
 
 
 def _usage_sentence(error: Any) -> str:
-    """A usage error in one sentence that ends with where to read on."""
+    """A usage error as one sentence that points to the help text."""
     message = error.format_message().strip().rstrip(".")
     where = error.ctx.command_path if error.ctx else "pdflow"
     return f"{message} (see `{where} --help`)."

@@ -1,4 +1,4 @@
-"""`pdflow noise`: a noisy copy of a cloud, or what a scanner would see of a mesh."""
+"""`pdflow noise`: a noisy copy of a cloud, or a simulated scan of a mesh."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def run(
         float,
         option(
             "--level LEVEL",
-            "How strong, relative to the radius of the bounding sphere.",
+            "Noise level relative to the radius of the bounding sphere.",
             min=0.0,
         ),
     ] = 0.02,
@@ -53,11 +53,13 @@ def run(
 ) -> None:
     """Add noise to clouds, or scan meshes.
 
-    Rows, attributes and metadata of a cloud stay, only its points move.
-    With `--kind lidar` the input is a mesh and the output is what a rotating scanner sees of it.
+    Only the points of a cloud move; rows, attributes and metadata stay.
+    With `--kind lidar` the input is a mesh and the output is a simulated scan of it.
     """
     if kind not in (*KINDS, LIDAR):
-        raise PdflowError(f"Unknown noise {kind!r}: choose one of {', '.join((*KINDS, LIDAR))}.")
+        raise PdflowError(
+            f"Unknown kind of noise {kind!r}: choose one of {', '.join((*KINDS, LIDAR))}."
+        )
     scans = kind == LIDAR
     results = []
     for job in plan_clouds(inputs, output, to, suffix_of_format="ply" if scans else None):

@@ -10,7 +10,7 @@ from pdflow.errors import PdflowError
 
 
 def option(usage: str, help: str, **limits: Any) -> Any:
-    """A typer option from the way it stands in the help text: flags, then what follows them.
+    """A typer option, written as in the help text: its flags, then the name of its value.
 
     usage   such as "-o --output DIR", or "--json" for a switch
     limits  min and max of a number
@@ -22,7 +22,7 @@ def option(usage: str, help: str, **limits: Any) -> Any:
 
 _OUTPUT = option(
     "-o --output OUT",
-    "File to write; for several inputs a directory (made if its name ends in /).",
+    "File to write; for several inputs a directory (created if its name ends in /).",
 )
 
 Inputs = Annotated[
@@ -32,29 +32,31 @@ Inputs = Annotated[
 Output = Annotated[str, _OUTPUT]
 OptionalOutput = Annotated[str | None, _OUTPUT]
 InputFormat = Annotated[
-    str | None, option("--format FORMAT", "Format of the inputs, where the suffix does not tell.")
+    str | None, option("--format FORMAT", "Format of the inputs, if their suffix does not say.")
 ]
 OutputFormat = Annotated[
-    str | None, option("--to FORMAT", "Format of the outputs, where the suffix does not tell.")
+    str | None, option("--to FORMAT", "Format of the outputs, if their suffix does not say.")
 ]
 DropNonfinite = Annotated[
     bool,
     option(
         "--drop-nonfinite",
-        "Leave out points that are NaN or infinite and say how many; else they are refused.",
+        "Drop NaN and infinite points and report how many; without this they are an error.",
     ),
 ]
 Device = Annotated[
-    str | None, option("--device DEVICE", "cpu or cuda; default: the best there is.")
+    str | None, option("--device DEVICE", "cpu or cuda; default: cuda if available.")
 ]
-Seed = Annotated[int, option("--seed SEED", "Same seed, same result.", min=0)]
+Seed = Annotated[
+    int, option("--seed SEED", "Random seed: the same seed gives the same result.", min=0)
+]
 AsJson = Annotated[
-    bool, option("--json", "Print the result as JSON: an object, or a list of them.")
+    bool, option("--json", "Print the result as JSON: one object, or a list for several inputs.")
 ]
 
 
 def split_names(text: str) -> list[str]:
-    """Names with commas between.
+    """Names separated by commas.
 
     >>> split_names("cd, hd,,p2m")
     ['cd', 'hd', 'p2m']
@@ -63,7 +65,7 @@ def split_names(text: str) -> list[str]:
 
 
 def split_numbers(flag: str, text: str) -> list[float]:
-    """Numbers with commas between; the error names the option.
+    """Numbers separated by commas; the error names the option.
 
     >>> split_numbers("--levels", "0.01,0.02")
     [0.01, 0.02]
@@ -71,4 +73,4 @@ def split_numbers(flag: str, text: str) -> list[float]:
     try:
         return [float(word) for word in text.split(",")]
     except ValueError:
-        raise PdflowError(f"{flag} is {text!r}: give numbers with commas between.") from None
+        raise PdflowError(f"{flag} is {text!r}: give numbers separated by commas.") from None

@@ -1,4 +1,4 @@
-"""What a command says: a bar while it works (on a terminal only), its result at the end."""
+"""What a command prints: a progress bar (on a terminal only), and its result at the end."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 import typer
 
 Result = dict[str, Any]
-"""What one input gave: JSON types only, keys in the order they are to be read."""
+"""The result of one input: JSON types only, keys in reading order."""
 
 
 @contextmanager
 def progress(what: str, total: float | None) -> Iterator[Callable[[float], None]]:
     """A bar with the remaining time on stderr; call what it yields with the steps just done.
 
-    Where stderr is no terminal nothing is shown. A `total` of None shows motion without an end.
+    Nothing is shown if stderr is not a terminal. A `total` of None shows activity without an end.
     """
     if not sys.stderr.isatty():
         yield lambda steps: None

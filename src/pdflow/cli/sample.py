@@ -13,7 +13,7 @@ NAME = "sample"
 
 
 class Method(str, Enum):
-    """How points are spread over the surface."""
+    """How points are distributed over the surface."""
 
     even = "even"
     uniform = "uniform"
@@ -22,7 +22,7 @@ class Method(str, Enum):
 def run(
     inputs: Inputs,
     output: Output,
-    points: Annotated[int, option("--points COUNT", "How many points, exactly.", min=1)] = 10_000,
+    points: Annotated[int, option("--points COUNT", "Exact number of points.", min=1)] = 10_000,
     method: Annotated[
         Method,
         option(

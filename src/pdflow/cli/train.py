@@ -26,7 +26,7 @@ def run(
         str | None,
         option(
             "--init WEIGHTS",
-            "Weights to start from: a file or a shipped model; the filter may differ.",
+            "Initial weights: a file or a shipped model; the filter may differ.",
         ),
     ] = None,
     minutes: Annotated[
@@ -34,13 +34,13 @@ def run(
     ] = inf,
     anneal: Annotated[
         bool,
-        option("--anneal", "Let the schedule end with the minutes, not with the recipe's steps."),
+        option("--anneal", "Let the schedule end after --minutes, not after the recipe's steps."),
     ] = False,
     holdout: Annotated[
         str | None,
         option(
             "--holdout NAMES",
-            "Shapes kept for validation, with commas between; default: the recipe's.",
+            "Shapes kept for validation, separated by commas; default: the recipe's.",
         ),
     ] = None,
     cache: Annotated[
@@ -52,9 +52,9 @@ def run(
     ] = None,
     device: Device = None,
 ) -> None:
-    """Train a network; called again with the same folder, it goes on where it stopped."""
+    """Train a network; run again with the same folder, it resumes where it stopped."""
     if anneal and minutes == inf:
-        raise PdflowError("--anneal needs --minutes: say how long the schedule may take.")
+        raise PdflowError("--anneal needs --minutes: give the length of the schedule.")
 
     from pdflow.device import best_device
     from pdflow.train.folders import read_source

@@ -1,13 +1,13 @@
-"""Numbers that judge anybody's output; nothing here knows the model.
+"""Metrics that judge the output of any method; nothing here knows the model.
 
-Every metric takes clouds, numpy arrays, or torch tensors on any device, and gives a Python float.
+Every metric takes clouds, numpy arrays, or torch tensors on any device, and returns a Python float.
 Its docstring states its frame: CD, HD, P2S and EMD are measured in the unit sphere of the
-ground-truth points, P2M, RMS and uniformity in that of the mesh. `sq_*` is of squared distances.
+ground-truth points, P2M, RMS and uniformity in that of the mesh. `sq_*` uses squared distances.
 
     from pdflow.metrics import measure, sq_chamfer
     measure(pred, clean, mesh)          # {"cd": ..., "hd": ..., "p2m": ...}
 
-Importing this package is cheap: each metric is loaded by its first use.
+Importing this package is cheap: each metric is loaded on first use.
 """
 
 from __future__ import annotations

@@ -1,22 +1,22 @@
-"""Uniformity: how evenly points lie on a surface, in disks of a few sizes.
+"""Uniformity: how evenly points cover a surface, in disks of several sizes.
 
-Seeds are random points of the surface, equally likely everywhere. Around each lies a disk whose
-area is a fraction p of the whole surface, r = sqrt(p A / pi). With n of the M points in a disk,
-its score is coverage times clutter (PU-GAN, Li et al. 2019):
+Seeds are uniformly distributed random points of the surface. Around each lies a disk whose area is
+a fraction p of the whole surface, r = sqrt(p A / pi). With n of the M points in a disk, its score
+is coverage times clutter (PU-GAN, Li et al. 2019):
 
     coverage = (n - p M)^2 / (p M)
     clutter  = mean of (d - h)^2 / h over its points, with d the distance to the nearest other
                point of the disk and h = sqrt(2 pi r^2 / (sqrt(3) n)), the spacing that n points
                have in a hexagonal grid
 
-Disks with fewer than 5 points are left out; the rest are averaged. All of it concerns the points
-projected onto the mesh.
+Disks with fewer than 5 points are left out; the others are averaged. Points are projected onto the
+mesh first.
 
-Frame: the mesh's unit sphere. Scores have the unit of a length, so that the frame matters.
+Frame: the mesh's unit sphere. Scores have the unit of a length, so the frame matters.
 
-Paper: its supplement speaks of balls of radius sqrt(p) around farthest-point seeds, but its
-figures come from geodesic disks around random seeds, as here; there the mesh keeps its own size
-(radius 0.84 to 1.10 on PUSet), and seeds crowd towards the middle of their triangle.
+Paper: its supplement describes balls of radius sqrt(p) around farthest-point seeds, but its figures
+come from geodesic disks around random seeds, as here. There, the mesh keeps its own size (radius
+0.84 to 1.10 on PUSet), and seeds are denser near the centre of their triangle.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def uniformity(
 
     pred       (M, 3)
     fractions  areas of the disks, as fractions of the surface
-    disks      how many random seeds
+    disks      number of random seeds
     seed       of the random numbers: same seed, same disks
     geodesic   True: disks along the surface, as in the published tables; False: Euclidean balls
                of the same seeds and radii, which is faster. On thin or folded shapes a ball also
@@ -157,8 +157,8 @@ def _nearest_inside(
 ) -> float:
     """Distance from a point of a disk to the nearest other one in it.
 
-    neighbours  (M, K) rows nearest to every point, in that order: nearly always one is inside
-    candidates  rows to look through where none is
+    neighbours  (M, K) rows nearest to every point, in order; nearly always one of them is inside
+    candidates  rows to search if none is
     """
     for k in range(neighbours.shape[1]):
         other = neighbours[row, k]

@@ -1,8 +1,8 @@
 """Exact distances along a mesh from a point on it to nearby points on it.
 
-They differ from those on the true surface only as the mesh does: on icospheres of 1280, 5120 and
-20480 faces, distances up to a quarter of the radius are within 0.5 %, 0.1 % and 0.03 % of those
-on the sphere (straight distances: 0.3 % on the finest). With libigl's exact ones they agree to
+They differ from distances on the true surface only as the mesh does: on icospheres of 1280, 5120
+and 20480 faces, distances up to a quarter of the radius are within 0.5 %, 0.1 % and 0.03 % of those
+on the sphere (straight distances: 0.3 % on the finest). They agree with libigl's exact distances to
 1e-12.
 """
 
@@ -22,7 +22,7 @@ _MORE_THAN_A_TURN = 2 * np.pi * (1 + 1e-12)
 def surface_graph(mesh: TriangleMesh) -> tuple[SurfaceGraph, TriangleMesh]:
     """The graph of a mesh, and the cleaned mesh whose face numbers it uses.
 
-    Vertices at the same place become one, and faces that have lost a corner by it are dropped.
+    Vertices at the same place are merged, and faces that lose a corner by that are dropped.
     """
     vertices, index = np.unique(mesh.vertices, axis=0, return_inverse=True)
     faces = index.reshape(-1)[mesh.faces]
@@ -70,7 +70,7 @@ def _rows_by_key(keys: IntArray, count: int) -> tuple[IntArray, IntArray]:
 
 
 def _bends(vertices: FloatArray, faces: IntArray, open_ends: IntArray) -> NDArray[np.bool_]:
-    """Vertices (V,) where a shortest path may bend: more than a full turn, or an open end."""
+    """Vertices (V,) where a shortest path may bend: more than a full turn, or at the border."""
     turn = np.zeros(len(vertices))
     for k in range(3):
         corner = vertices[faces[:, k]]

@@ -17,7 +17,7 @@ def as_points(values: Any, name: str) -> NDArray[np.float64]:
     """A cloud as an (M, 3) float64 array, checked.
 
     values  PointCloud, (M, 3) array, nested list, or torch tensor (copied from its device)
-    name    what an error calls it
+    name    how errors call it
 
     >>> as_points([[0, 0, 1]], "The cloud").dtype.name
     'float64'
@@ -29,14 +29,14 @@ def as_points(values: Any, name: str) -> NDArray[np.float64]:
     try:
         points = np.ascontiguousarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise PdflowError(f"{name} is no array of numbers: pass one row per point.") from error
+        raise PdflowError(f"{name} is not an array of numbers: pass one row per point.") from error
     if points.ndim != 2 or points.shape[1] != 3:
         raise PdflowError(f"{name} has shape {points.shape}, not (M, 3): pass one row per point.")
     if not len(points):
         raise PdflowError(f"{name} is empty: there is nothing to measure.")
     if not np.isfinite(points).all():
         row = int(np.flatnonzero(~np.isfinite(points).all(1))[0])
-        raise PdflowError(f"{name}: point {row} is NaN or infinite: leave such points out first.")
+        raise PdflowError(f"{name}: point {row} is NaN or infinite: drop such points first.")
     return points
 
 
@@ -50,7 +50,7 @@ def frame_of_cloud(clean: NDArray[np.float64]) -> Frame:
 def frame_of_mesh(mesh: TriangleMesh) -> Frame:
     """The mesh's unit sphere, in which P2M, RMS and uniformity are measured.
 
-    Only corners of faces count: a stray vertex is no part of the surface.
+    Only corners of faces count: an unused vertex is not part of the surface.
     """
     if not len(mesh.faces):
         raise PdflowError("The mesh has no faces: there is no surface to measure against.")

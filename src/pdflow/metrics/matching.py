@@ -1,4 +1,4 @@
-"""EMD: the cheapest way to match two clouds of equal size point by point.
+"""EMD: the cheapest one-to-one matching of two clouds of equal size.
 
 Frame: the ground-truth points' unit sphere (bounding-box centre, largest radius).
 """
@@ -14,7 +14,7 @@ from pdflow.errors import PdflowError
 from pdflow.metrics.inputs import as_points, frame_of_cloud
 
 MOST_POINTS = 4096
-"""An exact matching takes time with the cube of the points and memory with their square."""
+"""An exact matching needs cubic time and quadratic memory."""
 
 
 def earth_movers(pred: Any, clean: Any) -> float:
@@ -24,7 +24,7 @@ def earth_movers(pred: Any, clean: Any) -> float:
     clean  (M, 3)
 
     Frame: the clean points' unit sphere. Paper: Eq. 15 is the sum; the mean can be compared
-    between clouds of different size.
+    between clouds of different sizes.
     """
     pred, clean = _pair_of_equal_size(pred, clean)
     distances = np.sqrt(_sq_table(pred, clean))
@@ -32,7 +32,7 @@ def earth_movers(pred: Any, clean: Any) -> float:
 
 
 def sq_earth_movers(pred: Any, clean: Any) -> float:
-    """Mean squared matched distance under the matching that makes it smallest.
+    """Mean squared distance under the matching that minimises it.
 
     pred and clean (M, 3), M <= 4096. Frame: the clean points' unit sphere.
     """
@@ -44,13 +44,13 @@ def _pair_of_equal_size(pred: Any, clean: Any) -> tuple[NDArray[np.float64], NDA
     pred, clean = as_points(pred, "The prediction"), as_points(clean, "The clean cloud")
     if len(pred) != len(clean):
         raise PdflowError(
-            f"EMD matches clouds of equal size, but the prediction has {len(pred)} points and "
-            f"the clean cloud {len(clean)}: bring both to one number first."
+            f"EMD needs clouds of equal size, but the prediction has {len(pred)} points and the "
+            f"clean cloud {len(clean)}: resample one of them first."
         )
     if len(pred) > MOST_POINTS:
         raise PdflowError(
-            f"EMD is exact and so limited to {MOST_POINTS} points, but the clouds have "
-            f"{len(pred)}: thin both out first, or use cd."
+            f"EMD is exact and therefore limited to {MOST_POINTS} points, but the clouds have "
+            f"{len(pred)}: subsample both first, or use cd."
         )
     frame = frame_of_cloud(clean)
     return frame.apply(pred), frame.apply(clean)

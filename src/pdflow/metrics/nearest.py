@@ -1,10 +1,10 @@
-"""Chamfer and Hausdorff distance: every point against the nearest of the other cloud.
+"""Chamfer and Hausdorff distance: from every point to the nearest point of the other cloud.
 
-Frame: the ground-truth points' unit sphere (bounding-box centre, largest radius), both clouds
-in it. Moving and scaling the pair changes nothing; turning it changes the scale of the frame at
-most, because the bounding box does not turn with it.
+Frame: the ground-truth points' unit sphere (bounding-box centre, largest radius), for both clouds.
+Moving and scaling the pair changes nothing. Rotating it can change the scale of the frame, because
+the bounding box does not rotate with it.
 
-Paper: Eq. 22 and 25 print plain norms, but its tables hold the squared form; both are here.
+Paper: Eq. 22 and 25 print plain norms, but its tables use squared ones; both are here.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def nearest_distances(pred: Any, clean: Any) -> TwoWayDistances:
 def sq_chamfer(pred: Any, clean: Any) -> float:
     """Chamfer distance of squared distances, the CD of the paper's tables (Eq. 22, squared).
 
-    pred (M, 3), clean (K, 3). Frame: the clean points' unit sphere. Swapping the clouds changes
-    the frame only.
+    pred (M, 3), clean (K, 3). Frame: the clean points' unit sphere. Swapping the clouds only
+    changes the frame.
 
     >>> square = [[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0]]
     >>> round(sq_chamfer(square, square), 12)

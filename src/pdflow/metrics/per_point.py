@@ -1,4 +1,4 @@
-"""The error of every single point, to colour a cloud with.
+"""The error of every point, for example to colour a cloud.
 
 Frame: none; distances are in the units of the input.
 """

@@ -1,4 +1,4 @@
-"""P2S: distance to the tangent planes of a clean cloud, where no mesh is at hand.
+"""P2S: distance to the tangent planes of a clean cloud, for data without meshes.
 
 Frame: the ground-truth points' unit sphere (bounding-box centre, largest radius).
 """
@@ -39,7 +39,7 @@ def plane_distances(pred: Any, clean: Any, normals: Any = None) -> PlaneDistance
 
     pred     (M, 3)
     clean    (K, 3)
-    normals  (K, 3) of the clean points, of any length and sign; fitted where not given
+    normals  (K, 3) of the clean points, of any length and sign; by default fitted
     """
     pred, clean = as_points(pred, "The prediction"), as_points(clean, "The clean cloud")
     frame = frame_of_cloud(clean)
@@ -55,7 +55,7 @@ def point_to_surface(pred: Any, clean: Any, normals: Any = None) -> float:
 
     pred     (M, 3)
     clean    (K, 3)
-    normals  (K, 3) of the clean points, of any length and sign; fitted where not given
+    normals  (K, 3) of the clean points, of any length and sign; by default fitted
 
     Frame: the clean points' unit sphere.
 
@@ -73,14 +73,16 @@ def sq_point_to_surface(pred: Any, clean: Any, normals: Any = None) -> float:
 
 
 def estimate_normals(points: Any, neighbours: int = NEIGHBOURS) -> NDArray[np.float64]:
-    """Unit normals (M, 3), of either sign: the direction in which nearby points vary least.
+    """Unit normals (M, 3), of arbitrary sign: the direction in which nearby points vary least.
 
     points      (M, 3), at least three
-    neighbours  how many nearest points, itself included, each normal is fitted to
+    neighbours  number of nearest points, itself included, that each normal is fitted to
     """
     cloud = as_points(points, "The cloud")
     if len(cloud) < 3:
-        raise PdflowError(f"{len(cloud)} points have no normals: give at least 3, or normals.")
+        raise PdflowError(
+            f"Normals cannot be fitted to {len(cloud)} points: give at least 3 points, or normals."
+        )
     return fit_normals(cloud, cloud, neighbours)
 
 

@@ -1,7 +1,7 @@
 """All metrics by name, each computed for one shape: what `pdflow evaluate` prints.
 
-Names without an addition are those of the paper's tables: `cd`, `hd` and `p2m` are of squared
-distances, `p2s` and `emd` of plain ones. The other form is `cd_plain`, ..., and `sq_p2s`, ....
+The short names are those of the paper's tables: `cd`, `hd` and `p2m` use squared distances, `p2s`
+and `emd` plain ones. The other forms are `cd_plain`, ..., and `sq_p2s`, ....
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pdflow.metrics.two_way import TwoWayDistances
 
 
 class Shape:
-    """A prediction and its ground truth; what several metrics share is measured once."""
+    """A prediction and its ground truth; distances that several metrics share are computed once."""
 
     def __init__(
         self, pred: Any, clean: Any, mesh: TriangleMesh | None = None, normals: Any = None
@@ -32,7 +32,7 @@ class Shape:
 
     @property
     def mesh(self) -> TriangleMesh:
-        """The mesh; an error where there is none."""
+        """The mesh, or an error if there is none."""
         if self._mesh is None:
             raise PdflowError("There is no mesh to measure against: give one.")
         return self._mesh
@@ -55,7 +55,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric: its columns, how it is computed, and the power of ten a table shows it in."""
+    """A metric: its columns, its function, and the power of ten that tables use for it."""
 
     columns: tuple[str, ...]
     compute: Callable[[Shape], Iterable[float]]
@@ -100,11 +100,11 @@ METRICS: dict[str, Metric] = dict(
         _uniformity("uniformity_ball", geodesic=False),
     ]
 )
-"""Metric by name. Uniformity has a column per disk size: `uniformity_0.4` is that of 0.4 %."""
+"""Metric by name. Uniformity has a column per disk size: `uniformity_0.4` is for 0.4 %."""
 
 
 def choose_metrics(names: Iterable[str] | None, has_mesh: bool) -> dict[str, Metric]:
-    """The named metrics in that order; None stands for CD and HD, and P2M if there is a mesh.
+    """The named metrics in the given order; None means CD and HD, and P2M if there is a mesh.
 
     >>> list(choose_metrics(None, has_mesh=True))
     ['cd', 'hd', 'p2m']
@@ -116,7 +116,7 @@ def choose_metrics(names: Iterable[str] | None, has_mesh: bool) -> dict[str, Met
         if name not in METRICS:
             raise PdflowError(f"Unknown metric {name!r}: choose from {', '.join(METRICS)}.")
         if METRICS[name].needs_mesh and not has_mesh:
-            raise PdflowError(f"{name} is measured against a mesh: give one, or leave it out.")
+            raise PdflowError(f"{name} needs a mesh: give one, or leave {name} out.")
         chosen[name] = METRICS[name]
     if not chosen:
         raise PdflowError(f"No metric was named: choose from {', '.join(METRICS)}.")
@@ -136,8 +136,8 @@ def measure(
     pred     (M, 3) array or tensor
     clean    (K, 3) ground truth
     mesh     ground-truth surface, for the metrics that need it
-    normals  (K, 3) of the clean points, for P2S; fitted where not given
-    metrics  names from METRICS; by default cd and hd, and p2m where there is a mesh
+    normals  (K, 3) of the clean points, for P2S; by default fitted
+    metrics  names from METRICS; by default cd and hd, and p2m if there is a mesh
 
     >>> square = [[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0]]
     >>> measure(square, square)

@@ -1,8 +1,8 @@
 """Distances between a cloud and a mesh, exact in float64, both ways.
 
-Frame: the mesh's unit sphere (bounding-box centre and largest radius of its corners), the cloud
-in it as well. Moving and scaling the pair changes nothing; turning it changes the scale of the
-frame at most, because the bounding box does not turn with it.
+Frame: the mesh's unit sphere (bounding-box centre and largest radius of its corners), also for the
+cloud. Moving and scaling the pair changes nothing. Rotating it can change the scale of the frame,
+because the bounding box does not rotate with it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pdflow.metrics.inputs import as_points, frame_of_mesh, mesh_in
 from pdflow.metrics.two_way import TwoWayDistances
 
 PYTORCH3D_MIN_AREA = 5e-3
-"""Area below which PyTorch3D gives a triangle no inside."""
+"""Area below which PyTorch3D ignores the inside of a triangle."""
 
 
 def mesh_distances(pred: Any, mesh: TriangleMesh, *, min_area: float = 0.0) -> TwoWayDistances:
@@ -40,9 +40,9 @@ def sq_point_to_mesh(pred: Any, mesh: TriangleMesh) -> float:
     """Point-to-mesh distance, the P2M of the paper's tables (Eq. 23; d is squared there).
 
     pred (M, 3). Frame: the mesh's unit sphere. The first term is the mean over points of the
-    squared distance to the surface: no renumbering or subdivision of the mesh changes it. The
-    second is the mean over faces, each with the same weight, of the squared distance to the
-    nearest point: it depends on how the surface is cut into faces.
+    squared distance to the surface; renumbering or subdividing the mesh does not change it. The
+    second is the mean over faces, with equal weights, of the squared distance to the nearest
+    point; it depends on how the surface is cut into faces.
     """
     return mesh_distances(pred, mesh).sq_mean
 
@@ -56,14 +56,14 @@ def point_to_mesh(pred: Any, mesh: TriangleMesh) -> float:
 
 
 def sq_point_to_mesh_pytorch3d(pred: Any, mesh: TriangleMesh) -> float:
-    """P2M as PyTorch3D 0.6.2 and later compute it, to compare with tables made with it.
+    """P2M as computed by PyTorch3D 0.6.2 and later, to compare with tables made with it.
 
     pred (M, 3). Frame: the mesh's unit sphere.
 
-    `pytorch3d.loss.point_mesh_face_distance` takes the `min_triangle_area` 5e-3 since 0.6.2: a
-    smaller triangle is no surface but three edges (`IsInsideTriangle` in csrc/utils/
-    geometry_utils). So the value depends on how finely the mesh is cut; `sq_point_to_mesh` is
-    the exact one. Here in float64, without the 1e-8 that PyTorch3D adds to denominators.
+    Since 0.6.2, `pytorch3d.loss.point_mesh_face_distance` uses a `min_triangle_area` of 5e-3: it
+    treats a smaller triangle as its three edges (`IsInsideTriangle` in csrc/utils/geometry_utils).
+    So the value depends on how fine the mesh is; `sq_point_to_mesh` is the exact one. Computed in
+    float64, without the 1e-8 that PyTorch3D adds to denominators.
     """
     return mesh_distances(pred, mesh, min_area=PYTORCH3D_MIN_AREA).sq_mean
 

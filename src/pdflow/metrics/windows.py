@@ -1,12 +1,12 @@
-"""Light spreading over a polyhedron: the compiled loop behind exact geodesic distances.
+"""Windows propagated over a polyhedron: the compiled loop behind exact geodesic distances.
 
-A shortest path is a straight line when the faces it crosses are unfolded into a plane, broken
-only at vertices with more than a full turn of surface around them (saddles) and at the border.
-So light is sent from the source through the edges: a window is the lit part of an edge together
-with the unfolded place of its source. Windows are handled nearest first and cut off at the
-wanted reach; those that the known distance of a vertex outdoes are dropped (Chen and Han, 1990,
-in the order and with the filter of Xin and Wang, 2009). Every length that is noted belongs to a
-real path, so rounding can only make an answer too long, by as much as it moves that path.
+A shortest path is a straight line once the faces it crosses are unfolded into a plane; it bends
+only at vertices whose angles add up to more than a full turn (saddles) and at the border. So light
+is sent from the source through the edges: a window is the lit interval of an edge, together with
+the unfolded place of its source. Windows are processed nearest first, up to the wanted reach. A
+window is dropped if the known distance of a vertex proves it useless (Chen and Han, 1990, in the
+order and with the filter of Xin and Wang, 2009). Every stored length belongs to a real path, so
+rounding can only make an answer too long, by as much as it moves that path.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from pdflow.geometry.arrays import FloatArray, IntArray
 from pdflow.geometry.compiled import compiled
 
 _SLACK = 1e-12
-"""Relative rounding that a comparison of two path lengths forgives."""
+"""Relative rounding error allowed when two path lengths are compared."""
 
 
 class Window(NamedTuple):
-    """Light on a half-edge, on its way into a face. Windows are ordered by `key`.
+    """A lit interval of a half-edge, about to enter a face. Windows are ordered by `key`.
 
     key        distance of the nearest point of the window
-    half       half-edge by which it enters a face; -1 - v for the vertex v that becomes a source
-    low, high  lit part of that half-edge, measured from its tail
-    x, y       unfolded place of the source: along the half-edge, and beside it (below, so y <= 0)
+    half       half-edge by which it enters a face; -1 - v for a vertex v that becomes a source
+    low, high  the interval, measured from the tail of the half-edge
+    x, y       unfolded place of the source: along the half-edge, and below it (y <= 0)
     offset     length of the path up to that source
     """
 
@@ -47,7 +47,7 @@ Heap: TypeAlias = "list[Window]"
 
 
 class SurfaceGraph(NamedTuple):
-    """A mesh, and who is next to whom. Half-edge 3f + e runs from corner e of face f to e + 1.
+    """A mesh with its adjacency. Half-edge 3f + e runs from corner e of face f to corner e + 1.
 
     vertices       (V, 3)
     faces          (F, 3)
@@ -78,11 +78,11 @@ class LocatedPoints(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """What is known so far of one source.
+    """Distances from one source, found so far.
 
-    reach             how far light goes
-    vertex_distances  (V,) upper bounds, at first inf
-    distances         (M,) of the points, at first inf; at last exact up to the reach
+    reach             how far to search
+    vertex_distances  (V,) upper bounds, initially inf
+    distances         (M,) of the points, initially inf; in the end exact up to the reach
     touched           (M,) rows of the points whose distance is no longer inf
     """
 
@@ -103,10 +103,10 @@ def spread(
 ) -> int:
     """Fill in the distances from a source (a row of sources, on a face) up to the reach.
 
-    Returns how many points were touched; what is noted beyond the reach is an upper bound.
+    Returns the number of touched points; distances beyond the reach are upper bounds.
     """
     heap = [Window(0.0, 0, 0.0, 0.0, 0.0, 0.0, 0.0)]
-    heap.pop()  # now numba knows what the heap holds
+    heap.pop()  # numba infers the type of the heap from it
     count = _light_face(heap, graph, face, sources, source, 0.0, -1, targets, progress, 0)
     while heap:
         window = heapq.heappop(heap)
@@ -115,7 +115,7 @@ def spread(
             vertex = -1 - half
             if key > progress.vertex_distances[vertex] * (1 + _SLACK):
                 continue
-            # Lowered by more than the slack, so that an equal way found later is not repeated.
+            # Lowered by more than the slack, so that an equal path found later is not followed.
             progress.vertex_distances[vertex] = key * (1 - 4 * _SLACK)
             for i in range(graph.vertex_start[vertex], graph.vertex_start[vertex + 1]):
                 count = _light_face(
@@ -155,7 +155,7 @@ def _cross_face(
     cy: float,
     progress: Progress,
 ) -> None:
-    """Let the light of a window, y < 0, fall on the other two edges of the face it enters.
+    """Propagate a window, y < 0, to the other two edges of the face it enters.
 
     length, cx, cy  that face in its plane: corners at (0, 0), (length, 0) and (cx, cy)
     """
@@ -166,7 +166,7 @@ def _cross_face(
         corner = graph.faces[face, (e + 2) % 3]
         _reach_vertex(heap, graph, corner, offset + np.hypot(cx - x, cy - y), progress)
     for side in range(2):
-        # Rays to the right of the corner leave by the edge up to it, the others by the one down.
+        # Rays right of the corner leave through the edge up to it, the others through the next.
         first, last = (max(low, crossing), high) if side == 0 else (low, min(high, crossing))
         if last <= first:
             continue
@@ -201,7 +201,8 @@ def _light_face(
 ) -> int:
     """Light a whole face from a place on it (a row of places): its points, corners and edges.
 
-    corner  vertex at which that place is, or -1: of the edges only the opposite one is lit then
+    corner  the vertex at that place, or -1 if it is none; from a vertex only the opposite edge is
+            lit
     """
     for i in range(targets.face_start[face], targets.face_start[face + 1]):
         _, _, _, way = _between(places, place, targets.points, targets.rows[i])
@@ -222,9 +223,9 @@ def _light_face(
 
 @compiled
 def _pass_on(heap: Heap, graph: SurfaceGraph, window: Window, progress: Progress) -> None:
-    """Hand a window, which has reached a half-edge from inside, to the faces beyond that edge.
+    """Pass a window that has reached a half-edge from inside to the faces beyond that edge.
 
-    Its `key` is found here; what the window says is ignored.
+    Its `key` is computed here; the given one is ignored.
     """
     _, half, low, high, x, y, offset = window
     face, e = half // 3, half % 3
@@ -233,7 +234,7 @@ def _pass_on(heap: Heap, graph: SurfaceGraph, window: Window, progress: Progress
     low, high = max(low, 0.0), min(high, length)
     if high <= low:
         return
-    # Whatever becomes of the window, it proves these two lengths.
+    # Even if the window is dropped, it proves these two lengths.
     bounds = progress.vertex_distances
     bounds[tail] = min(bounds[tail], offset + np.hypot(x - low, y) + low)
     bounds[head] = min(bounds[head], offset + np.hypot(x - high, y) + length - high)
@@ -256,7 +257,7 @@ def _pass_on(heap: Heap, graph: SurfaceGraph, window: Window, progress: Progress
 def _reach_vertex(
     heap: Heap, graph: SurfaceGraph, vertex: int, way: float, progress: Progress
 ) -> None:
-    """Note a straight way to a vertex; where paths may bend there, it becomes a source in turn."""
+    """Store a straight path to a vertex, which becomes a source if paths may bend there."""
     if way > progress.vertex_distances[vertex] * (1 + _SLACK):
         return
     progress.vertex_distances[vertex] = min(progress.vertex_distances[vertex], way)
@@ -275,7 +276,7 @@ def _reach_point(progress: Progress, row: int, way: float, count: int) -> int:
 
 @compiled
 def _is_outdone(window: Window, length: float, at_tail: float, at_head: float) -> bool:
-    """Whether a window is of no use: an end of its edge leads to its far end on a shorter way."""
+    """Whether a window is useless: a path through an end of its edge is shorter."""
     _, _, low, high, x, y, offset = window
     to_low, to_high = offset + np.hypot(x - low, y), offset + np.hypot(x - high, y)
     if to_high > (at_tail + high) * (1 + _SLACK):
@@ -294,7 +295,7 @@ def _between(a: FloatArray, i: int, b: FloatArray, j: int) -> tuple[float, float
 def _in_plane(
     wx: float, wy: float, wz: float, ux: float, uy: float, uz: float
 ) -> tuple[float, float]:
-    """A vector w seen from a unit vector u: its part along u, and what is left, as a length."""
+    """Components of a vector w along a unit vector u, and across it (as a length)."""
     along = wx * ux + wy * uy + wz * uz
     rx, ry, rz = wx - along * ux, wy - along * uy, wz - along * uz
     return along, np.sqrt(rx * rx + ry * ry + rz * rz)

@@ -1,7 +1,7 @@
-"""The tools that a user would take instead, each called the way its manual says.
+"""Peers: the tools that one could use instead, each called as its manual says.
 
-None of them chooses its own neighbourhood, so all share one rule (`Rule`), whose numbers were tuned
-once on held-out training shapes (`benchmarks/tune_peers.py`) and stand in `parameters.json`.
+None of them chooses its own neighbourhood, so all share one rule (`Rule`). Its numbers were tuned
+once on held-out training shapes (`benchmarks/tune_peers.py`) and are in `parameters.json`.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ Smooth = Callable[[Points, Neighbourhood, Rule], Points]
 
 @dataclass(frozen=True)
 class Peer:
-    """A tool: what it is called, what it needs, and how it smooths points (M, 3) once.
+    """A tool: its name, its requirement, and a function that smooths points (M, 3) once.
 
     needs    a Python module, or a command
-    package  what brings it
+    package  where to get it
     """
 
     name: str
@@ -38,13 +38,13 @@ class Peer:
         """Why it cannot run here, or None."""
         if self.needs == pcl.COMMAND:
             found = shutil.which(self.needs) is not None
-            return None if found else f"the command {self.needs} is not there ({self.package})"
+            return None if found else f"the command {self.needs} was not found ({self.package})"
         if importlib.util.find_spec(self.needs) is not None:
             return None
-        return f"the module {self.needs} is not there ({self.package})"
+        return f"the module {self.needs} was not found ({self.package})"
 
     def version(self) -> str:
-        """The installed release, where Python knows it."""
+        """The installed release, if Python knows it."""
         try:
             return importlib.metadata.version({"CGAL": "cgal", "open3d": "open3d-cpu"}[self.needs])
         except (importlib.metadata.PackageNotFoundError, KeyError):

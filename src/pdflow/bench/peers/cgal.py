@@ -10,7 +10,7 @@ from pdflow.bench.cases import Points
 from pdflow.bench.peers.rule import Neighbourhood, Rule
 
 ORIENTING_NEIGHBOURS = 18
-"""Neighbours over which normals are oriented: the value of CGAL's examples."""
+"""Neighbours used to orient normals: the value in CGAL's examples."""
 WLOP_STEPS = 35
 """Steps of WLOP: CGAL's default."""
 
@@ -27,7 +27,7 @@ def jet(points: Points, around: Neighbourhood, rule: Rule) -> Points:
 def bilateral(points: Points, around: Neighbourhood, rule: Rule) -> Points:
     """Edge-aware bilateral projection (Huang et al.); `strength` is its sharpness in degrees.
 
-    Normals must be oriented: without, CGAL's result has NaN.
+    Normals must be oriented, or CGAL's result contains NaN.
     """
     from CGAL import CGAL_Point_set_processing_3 as processing
 

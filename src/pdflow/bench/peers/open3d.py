@@ -12,7 +12,7 @@ from pdflow.bench.peers.rule import Neighbourhood, Rule
 SPATIAL = 0.5
 """Standard deviation of the bilateral filter in space, in radii of the neighbourhood."""
 OUTLIER_NEIGHBOURS = 20
-"""Neighbours of the statistical outlier removal: the value of Open3D's tutorial."""
+"""Neighbours of the statistical outlier removal: the value in Open3D's tutorial."""
 
 
 def mls(points: Points, around: Neighbourhood, rule: Rule) -> Points:
@@ -41,7 +41,7 @@ def taubin(points: Points, around: Neighbourhood, rule: Rule) -> Points:
 
 
 def remove_outliers(points: Points, around: Neighbourhood, rule: Rule) -> Points:
-    """Statistical outlier removal: moves nothing; `strength` is its ratio of deviations."""
+    """Statistical outlier removal, which moves no point; `strength` is its ratio of deviations."""
     kept, _ = _to_open3d(points).remove_statistical_outlier(OUTLIER_NEIGHBOURS, rule.strength)
     return _from_open3d(kept)
 
@@ -59,5 +59,5 @@ def _from_open3d(cloud: Any) -> Points:
 def _search(around: Neighbourhood) -> Any:
     import open3d
 
-    # Twice k: the ball decides, the count only bounds the time where a cloud is denser.
+    # Twice k: the radius decides, and the count only limits the time in dense clouds.
     return open3d.geometry.KDTreeSearchParamHybrid(around.radius, 2 * around.k)

@@ -1,7 +1,7 @@
 """PCL's moving least squares, through its command.
 
-The command knows float32 coordinates only, and pads its output to whole pages of memory, which
-readers refuse; so both files are written and read here.
+The command supports only float32 coordinates, and pads its output to whole memory pages, which
+readers refuse. So both files are written and read here.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def mls(points: Points, around: Neighbourhood, rule: Rule) -> Points:
 
 
 def _first_columns(content: bytes) -> Points:
-    """x, y, z (M, 3) of a binary PCD file that begins its rows with them, whatever follows."""
+    """x, y, z (M, 3) of a binary PCD file whose rows begin with them."""
     head, _, body = content.partition(b"DATA binary\n")
     fields = {line.split()[0]: line.split()[1:] for line in head.splitlines()[1:]}
     count = int(fields[b"POINTS"][0])

@@ -1,11 +1,11 @@
-"""How wide a peer looks: one rule for all, from the noise and the spacing of the cloud.
+"""The neighbourhood of a peer: one rule for all, from the noise and the spacing of the cloud.
 
-A surface is found by averaging over more than the noise, and over more than a few points:
+A neighbourhood must be wider than the noise, and contain more than a few points:
 
     radius^2 = (spacings * spacing)^2 + (noises * noise)^2,    k = pi radius^2 / spacing^2
 
-Noise and spacing are estimated from the noisy cloud (`Scale`), never told. So a peer has two
-numbers for all densities and noise levels, where its authors would turn them by hand for each.
+Noise and spacing are estimated from the noisy cloud (`Scale`); the true values are not used. So a
+peer has two numbers for all densities and noise levels, instead of being tuned by hand for each.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class Neighbourhood:
 
 @dataclass(frozen=True)
 class Rule:
-    """Numbers that decide what a peer does.
+    """The parameters of a peer.
 
     spacings, noises  see above
-    repeat            how often the tool runs, each time on its own output
-    strength          the one further number of a tool, where it has one
+    repeat            number of runs, each on the output of the one before
+    strength          the one further parameter of a tool, if it has one
     """
 
     spacings: float
@@ -45,7 +45,7 @@ class Rule:
     strength: float = 0.0
 
     def neighbourhood(self, scale: Scale) -> Neighbourhood:
-        """Where a peer looks in a cloud of that scale.
+        """The neighbourhood in a cloud of that scale.
 
         >>> Rule(3.0, 4.0).neighbourhood(Scale(noise=0.01, spacing=0.01))
         Neighbourhood(radius=0.05, k=79, noise=0.01)
@@ -56,6 +56,6 @@ class Rule:
 
 
 def tuned_rules() -> dict[str, Rule]:
-    """Peer name -> the numbers that `benchmarks/tune_peers.py` found."""
+    """Peer name -> the parameters found by `benchmarks/tune_peers.py`."""
     text = resources.files("pdflow.bench.peers").joinpath("parameters.json").read_text()
     return {name: Rule(**values["rule"]) for name, values in json.loads(text).items()}

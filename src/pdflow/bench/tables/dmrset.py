@@ -53,13 +53,15 @@ def _cell(
 
 
 def _normals(path: Path, count: int) -> Points | None:
-    """Normals (M, 3) that lie beside a cloud, where they do."""
+    """Normals (M, 3) from the file beside a cloud, if there is one."""
     if not path.exists():
         return None
     try:
         normals = np.loadtxt(path, ndmin=2)
     except ValueError as error:
-        raise PdflowError(f"{path} is no table of numbers ({error}).") from error
+        raise PdflowError(
+            f"{path} is not a table of numbers ({error}): repair it, or remove it."
+        ) from error
     if normals.shape != (count, 3):
         raise PdflowError(f"{path} has shape {normals.shape}, not ({count}, 3): a row per point.")
     return normals

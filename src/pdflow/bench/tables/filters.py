@@ -8,7 +8,7 @@ from pdflow.bench.variants import Training, Variant, variant
 
 
 def variants(training: Training) -> list[Variant]:
-    """FBM, LBM and LCC, each with and without its loss; that of FBM is zero."""
+    """FBM, LBM and LCC, with and without their loss; FBM has none."""
     return [
         variant("FBM", training, "paper-fbm"),
         variant("LBM without loss", training, "paper-lbm", with_loss=False),

@@ -10,7 +10,7 @@ from pdflow.noise.lidar import simulate_lidar
 METRICS = ("cd", "p2m", "hd")
 LEVEL = 0.01
 BEAMS, AZIMUTHS = 36, 144
-"""Of each of six heads: some 10K returns from a shape of PUSet."""
+"""Of each of six heads: about 10K returns from a shape of PUSet."""
 
 
 def cells(options: Options) -> list[Cell]:

@@ -13,12 +13,12 @@ Methods = Callable[[Options], list[Method]]
 
 
 def installed_methods(options: Options) -> list[Method]:
-    """The methods that were asked for, or all."""
+    """The methods named in the options, or all."""
     return choose_methods(options.methods)
 
 
 def noisy_input(_: Options) -> list[Method]:
-    """The noisy input alone: what trained variants are measured beside."""
+    """Only the noisy input: the reference for trained variants."""
     return references()[:1]
 
 
