@@ -44,9 +44,7 @@ def run(
     ] = "auto",
     partitions: Annotated[
         str,
-        option(
-            "--partitions N", "Sparse partitions that the first pass denoises one by one, or auto."
-        ),
+        option("--partitions N", "Sparse partitions for the first pass, or auto."),
     ] = "auto",
     overlap: Annotated[
         float, option("--overlap X", "Number of patches that cover a point, on average.")
