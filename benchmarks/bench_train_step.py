@@ -22,11 +22,11 @@ from torch.profiler import ProfilerActivity, profile
 
 from pdflow.kernels import plain_torch
 from pdflow.provenance import source_version
-from pdflow.train.capture import captured
+from pdflow.train.compute.capture import captured
+from pdflow.train.compute.precision import matmul_precision
 from pdflow.train.data import PatchPool
 from pdflow.train.loop import Trainer
 from pdflow.train.losses import MATCHINGS, exact_matching
-from pdflow.train.precision import matmul_precision
 from pdflow.train.recipe import Recipe, load_recipe
 
 POINTS = 1024

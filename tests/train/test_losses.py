@@ -11,6 +11,7 @@ import torch
 from pdflow.config import FlowConfig
 from pdflow.errors import PdflowError
 from pdflow.model import PDFlow
+from pdflow.train.compute.streams import Beside
 from pdflow.train.losses import (
     LossConfig,
     earth_movers_distance,
@@ -20,7 +21,6 @@ from pdflow.train.losses import (
     sq_nearest_distances,
 )
 from pdflow.train.pairs import PatchPairs
-from pdflow.train.streams import Beside
 
 TINY = FlowConfig(edge_neighbours=(4,), augment_dims=3, hidden=8, masked_dims=2, patch_points=12)
 

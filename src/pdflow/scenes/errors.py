@@ -17,7 +17,7 @@ The **effective sigma** of a point is the standard deviation of its error along 
 surface, over repeated measurements: sigma itself for independent noise, less where the error
 points along the ray and the ray is slanted. That is the thickness of the layer that noise makes
 of a surface, so it is what can be seen in the cloud, and what can be taken away. Averaged over
-all directions of normals it is the root of the mean over axes that `pdflow.train.noise` has.
+all directions of normals it is the root of the mean over axes that `pdflow.noise.kinds` has.
 """
 
 from __future__ import annotations

@@ -14,15 +14,15 @@ from torch import Tensor
 from pdflow.config import NOISE_SHARE_AFTER_PASS
 from pdflow.errors import PdflowError
 from pdflow.model import PDFlow
-from pdflow.train.capture import Clock, captured
+from pdflow.train.compute.capture import Clock, captured
+from pdflow.train.compute.distributed import DividedPDFlow, Workers, fill_, flattened
+from pdflow.train.compute.precision import matmul_precision
+from pdflow.train.compute.streams import Beside
 from pdflow.train.data import Batch, PatchPool
-from pdflow.train.distributed import DividedPDFlow, Workers, fill_, flattened
 from pdflow.train.initial import start_from
 from pdflow.train.losses import joint_loss
-from pdflow.train.precision import matmul_precision
 from pdflow.train.recipe import Recipe
 from pdflow.train.schedule import Schedule
-from pdflow.train.streams import Beside
 from pdflow.train.validation import Validation
 
 LOG_EVERY = 500

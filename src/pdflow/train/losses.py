@@ -15,10 +15,10 @@ from pdflow.errors import PdflowError
 from pdflow.kernels.graph import nearest
 from pdflow.kernels.matching import approximate_matching, auction_matching
 from pdflow.model import Encoding, PDFlow
-from pdflow.train.gradients import separate_passes
+from pdflow.train.compute.gradients import separate_passes
+from pdflow.train.compute.streams import Beside
 from pdflow.train.pairs import PatchPairs
 from pdflow.train.patches import patch_weights
-from pdflow.train.streams import Beside
 
 Matching = Callable[[Tensor, Tensor], Tensor]
 """(prediction (B, N, 3), target (B, N, 3)) -> for each prediction its target's row, (B, N)."""

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from pdflow.config import MOVED_SETTINGS, FlowConfig, InferenceConfig
 from pdflow.errors import PdflowError
 from pdflow.noise.kinds import KINDS
+from pdflow.train.compute.precision import PRECISIONS
 from pdflow.train.losses import LossConfig
-from pdflow.train.precision import PRECISIONS
 
 try:
     import tomllib

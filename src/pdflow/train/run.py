@@ -14,7 +14,7 @@ import torch
 
 from pdflow.device import using_device
 from pdflow.train.checkpoint import provenance, resume, save_checkpoint
-from pdflow.train.distributed import Workers
+from pdflow.train.compute.distributed import Workers
 from pdflow.train.log import RunLog
 from pdflow.train.loop import Trainer
 from pdflow.train.recipe import Recipe

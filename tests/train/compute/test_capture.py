@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from pdflow.train.capture import captured
+from pdflow.train.compute.capture import captured
 from pdflow.train.data import PatchPool
 from pdflow.train.loop import Trainer
 from pdflow.train.recipe import Recipe

@@ -15,8 +15,8 @@ import torch
 
 import pdflow
 from pdflow.errors import PdflowError
+from pdflow.train.compute.distributed import Workers
 from pdflow.train.data import PatchPool
-from pdflow.train.distributed import Workers
 from pdflow.train.recipe import load_recipe
 from pdflow.train.run import train
 from pdflow.train.shapes import Shapes

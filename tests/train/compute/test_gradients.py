@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from pdflow.flow.actnorm import ActNorm
-from pdflow.train.gradients import separate_passes
+from pdflow.train.compute.gradients import separate_passes
 
 
 class Network(nn.Module):

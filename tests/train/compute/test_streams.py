@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from pdflow.train.streams import Beside
+from pdflow.train.compute.streams import Beside
 
 
 def test_work_beside_gives_the_same() -> None:
