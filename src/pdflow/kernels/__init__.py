@@ -1,7 +1,16 @@
-"""The few hot loops, each behind a plain signature.
+"""The hot loops, a folder per topic.
 
-Every loop has a twin in plain torch, which runs anywhere. On an NVIDIA GPU, with Triton installed,
-the fused kernels of the `triton_*` modules take its place; nothing of theirs is imported before.
+- `edge`          layers F1, F2 and M1 of an EdgeUnit, Table 6
+- `coupling`      coupling layers, Table 5
+- `augmentation`  condition net and gated couplings of the augmentation module
+- `mixing`        affine maps of channels: permutation layers, actnorms and filters
+- `graph`         nearest neighbours within patches
+- `matching`      matchings between patches, Eq. (15)
+- `dense`         stacks of dense layers on a CPU
+
+`__init__` of a topic holds its functions: each runs the fused kernels (`triton_*`) on an NVIDIA GPU
+with Triton, and else the twin in plain torch (`twin`), which runs anywhere. Triton is not imported
+before a fused kernel runs. `cpu` holds compiled loops for one patch on one core.
 """
 
 from __future__ import annotations
@@ -16,14 +25,14 @@ import torch
 from torch import Tensor
 
 Precision = Literal["ieee", "tf32", "bf16"]
-"""How the operands of products in fused kernels are rounded. Sums are fp32, but for the gradient of
+"""How fused kernels round the operands of products. Sums are fp32, except for the gradient of
 neighbours in "bf16" on Hopper GPUs."""
 
 _TORCH_PRECISION: dict[str, Precision] = {"highest": "ieee", "high": "tf32", "medium": "bf16"}
 
 
 def default_precision(dtype: torch.dtype) -> Precision:
-    """bf16 for bf16 tensors, else what `torch.set_float32_matmul_precision` asks for."""
+    """bf16 for bf16 tensors, else the setting of `torch.set_float32_matmul_precision`."""
     if dtype == torch.bfloat16:
         return "bf16"
     return _TORCH_PRECISION[torch.get_float32_matmul_precision()]
@@ -34,7 +43,7 @@ _fused_kernels_allowed = True
 
 @contextmanager
 def plain_torch() -> Iterator[None]:
-    """Run the twins in plain torch everywhere, to compare with or to look for a fault."""
+    """Run the torch twins everywhere, for comparisons and to find faults."""
     global _fused_kernels_allowed
     before, _fused_kernels_allowed = _fused_kernels_allowed, False
     try:
@@ -44,7 +53,7 @@ def plain_torch() -> Iterator[None]:
 
 
 def runs_triton(tensor: Tensor) -> bool:
-    """Whether the Triton kernels can work on a tensor: fp32 or bf16, NVIDIA from Ampere on."""
+    """Whether the Triton kernels support a tensor: fp32 or bf16, on NVIDIA Ampere or newer."""
     if not _fused_kernels_allowed or not tensor.is_cuda:
         return False
     if tensor.dtype not in (torch.float32, torch.bfloat16):

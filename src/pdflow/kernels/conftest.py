@@ -1,4 +1,4 @@
-"""Doctest collection imports every module; the Triton kernels only where Triton is installed."""
+"""Doctest collection imports every module: skip the Triton kernels if Triton is missing."""
 
 from __future__ import annotations
 

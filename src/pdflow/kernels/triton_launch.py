@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
-"""What the Triton kernels share: arithmetic, launches, and sums of what programs leave behind."""
+"""What the Triton kernels share: arithmetic, launches, and sums over the results of programs."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def arithmetic(precision: str) -> dict[str, object]:
 
 
 Launch = tuple[int, int, int, int]
-"""Points of a tile, warps of a program, programs per multiprocessor, and stages of its loop: with
-2, a tile is loaded while the one before is worked on."""
+"""Points of a tile, warps of a program, programs per multiprocessor, and stages of its loop. With 2
+stages, the next tile is loaded during the work on a tile."""
 
 REGISTERS = 65536
-"""Of a multiprocessor; a thread has 255 at most."""
+"""Registers of a multiprocessor; a thread has 255 at most."""
 
 
 def tiling(launch: Launch) -> dict[str, int]:
-    """Arguments of a kernel that walks through tiles; registers are shared by its programs."""
+    """Arguments of a kernel that loops over tiles; its programs share the registers."""
     tile, warps, programs, stages = launch
     registers = REGISTERS // (32 * warps * programs)
     return {
@@ -41,8 +41,8 @@ def tiling(launch: Launch) -> dict[str, int]:
 
 
 def tiles(tensor: Tensor | None, rows: int, launch: Launch) -> TensorDescriptor | None:
-    """A contiguous (..., H) of L times `rows` points as the tiles of (L, rows, H) that Hopper's
-    copy engine moves."""
+    """A contiguous tensor (..., H) of L x `rows` points as tiles of (L, rows, H), which Hopper's
+    copy engine can load."""
     if tensor is None:
         return None
     width = tensor.shape[-1]
@@ -50,12 +50,12 @@ def tiles(tensor: Tensor | None, rows: int, launch: Launch) -> TensorDescriptor 
 
 
 def programs_for(rows: int, launch: Launch, device: torch.device, groups: int = 1) -> int:
-    """Programs that share the tiles of `rows` points, for each of the groups."""
+    """Programs among which the tiles of `rows` points are divided, in each of the groups."""
     return min(-(-rows // launch[0]), -(-launch[2] * multiprocessors(device) // groups))
 
 
 def multiprocessors(device: torch.device) -> int:
-    """Multiprocessors of a device; 1 where Triton's interpreter runs."""
+    """Multiprocessors of a device; 1 for Triton's interpreter."""
     if device.type != "cuda":
         return 1
     return torch.cuda.get_device_properties(device).multi_processor_count
@@ -63,7 +63,7 @@ def multiprocessors(device: torch.device) -> int:
 
 @cache
 def shared_memory(device: torch.device) -> int:
-    """Bytes of shared memory that one program may have; plenty for Triton's interpreter."""
+    """Bytes of shared memory that one program may use; plenty for Triton's interpreter."""
     if device.type != "cuda":
         return 1 << 20
     driver = triton.runtime.driver.active.utils
@@ -74,7 +74,7 @@ def shared_memory(device: torch.device) -> int:
 def sum_kernel(
     partials_ptr, total_ptr, count, width, ROWS: tl.constexpr, COLUMNS: tl.constexpr
 ):  # fmt: skip
-    """COLUMNS sums over `count` rows of width numbers, always in the same order."""
+    """COLUMNS sums over `count` rows of `width` numbers, always in the same order."""
     column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
     row = tl.arange(0, ROWS)
     total = tl.zeros((ROWS, COLUMNS), tl.float32)
@@ -87,7 +87,7 @@ def sum_kernel(
 
 
 def sum_partials(partials: Tensor) -> Tensor:
-    """(S,) sums of what programs left in (P, S)."""
+    """Sums (S,) over the programs' results (P, S)."""
     count, width = partials.shape
     total = partials.new_empty(width)
     sum_kernel[(triton.cdiv(width, SUM_COLUMNS),)](

@@ -97,7 +97,7 @@ def test_rounding_does_not_err(device: str, precision: str, deep: bool) -> None:
         assert (found - expected).norm() < 0.05 * expected.norm()
 
 
-def test_log_determinants_that_nobody_needs_have_no_gradient(device: str) -> None:
+def test_log_determinants_that_are_not_needed_have_no_gradient(device: str) -> None:
     from pdflow.kernels.coupling.triton_autograd import Couple, Shape
 
     case = Case(2, 7, True, device)
@@ -125,7 +125,7 @@ def test_scale_and_shift_can_be_computed_one_after_the_other(
         assert (found - expected).abs().max() < 1e-6 * expected.abs().max()
 
 
-def test_nothing_is_kept_for_a_backward_pass_that_will_not_come(device: str) -> None:
+def test_nothing_is_kept_without_a_backward_pass(device: str) -> None:
     from pdflow.kernels.coupling.triton_autograd import Shape, forward
 
     case = Case(2, 9, True, device)

@@ -26,7 +26,7 @@ def test_equals_products_in_float64(widths: tuple[int, ...], rows: int) -> None:
     np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
 
 
-def test_reads_columns_from_where_it_is_told() -> None:
+def test_reads_columns_from_an_offset() -> None:
     x = np.random.default_rng(0).normal(size=(9, 12)).astype(np.float32)
     run = Dense(layers((4, 6, 2)))
     assert np.array_equal(run(x, 5), run(np.ascontiguousarray(x[:, 5:9])))

@@ -1,6 +1,6 @@
 """Print the code of the kernels for Hopper GPUs as JSON; needs no GPU.
 
-A program of its own: where Triton's interpreter has run, nothing can be compiled any more.
+A program of its own: after Triton's interpreter has run, a process cannot compile kernels.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The kernels for Hopper GPUs: on such a GPU, or else emulated with torch tensors.
 
-The emulation knows no threads: it checks what the kernels compute, the compiled code that nothing
-is moved between threads for it.
+The emulation has no threads; it checks what the kernels compute. Tests of the compiled code check
+that nothing moves between threads.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def product(a: Any, b: Shared, total: Value, use_acc: bool = True, is_async: boo
 
 
 class Language:
-    """As much of Gluon as the kernels speak."""
+    """The part of Gluon that the kernels use."""
 
     int16, int32, int64, uint8 = torch.int16, torch.int32, torch.int64, torch.uint8
     bfloat16, float32 = torch.bfloat16, torch.float32

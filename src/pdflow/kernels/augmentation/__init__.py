@@ -14,18 +14,17 @@ _FUSED_WIDTHS = (32, 64)
 _FUSED_CHANNELS = 128
 
 _ROOMY = 200 * 1024
-"""Bytes of shared memory for which a program can hold all weights of the widest network in tf32."""
+"""Bytes of shared memory that hold all weights of the widest network in tf32."""
 
 
 def neighbour_mean(points: Tensor, neighbours: Tensor, weights: ConditionWeights) -> Tensor:
-    """Features (B, N, F): three layers for each point, the mean over K neighbours, the last layer.
+    """Features (B, N, F): three layers per point, the mean over K neighbours, and the last layer.
 
     points      (B, N, D)
     neighbours  (B, N, K) rows of points
 
     The fused kernels run unless `torch.set_float32_matmul_precision` is "highest". They round to
-    tf32 forward and to bf16 backward, but never positions themselves. For "medium" they return
-    bf16.
+    tf32 forward and to bf16 backward, but never round positions. For "medium" they return bf16.
     """
     precision = default_precision(points.dtype)
     if precision != "ieee" and _runs_condition_kernels(points, weights):
@@ -46,13 +45,13 @@ def gated_couple(
     step: Step,
     total: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """y = (x + shift) sigmoid(scale) on one part of the channels, as the other part says.
+    """y = (x + shift) sigmoid(scale) on M channels; the other C - M, kept, decide shift and scale.
 
     x         (B, N, C)
     features  (B, N, F) of the condition net, float32 or bf16
-    total     (B, N) log-determinant terms of what came before
-    returns   y (B, N, C), total plus the terms (B, N) of this coupling, and the features: given
-              to the next coupling, their gradients are added up on the way back
+    total     (B, N) log-determinant terms of the couplings before
+    returns   y (B, N, C), total plus the terms (B, N) of this coupling, and the features. Pass
+              these to the next coupling: the backward kernels then add up their gradients
 
     The fused kernels run unless `torch.set_float32_matmul_precision` is "highest", and round to
     bf16 backward.

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
-"""Couplings of the augmentation on CUDA, as torch's autograd sees them, and their launches."""
+"""Gated couplings on CUDA: their autograd function, and the launches of their kernels."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ PLANES = 3
 """Tensors (B, N, H) that the forward keeps for the backward: u, value and gate."""
 
 ROOMY = 112 * 1024
-"""Bytes of shared memory for which a program can hold the weights in bf16 and the tile to come."""
+"""Bytes of shared memory that hold the weights in bf16 and the next tile."""
 
 
 SHIFT_FORWARD: Launch = (64, 4, 4, 2)
 SHIFT_BACKWARD: Launch = (64, 8, 2, 2)
 GATE_BACKWARD: Launch = (64, 4, 2, 1)
 GATE_WEIGHTS: Launch = (64, 4, 2, 3)
-"""How the kernels are launched; `_forward_launch` says it for the first one."""
+"""Launches of the kernels; that of the first one is `_forward_launch`."""
 
 STATISTICS_COLUMNS = 8
 """Channels of one program of `norm_statistics_kernel`."""
@@ -103,7 +103,7 @@ def gate_forward(
 
 
 def norm_statistics(norm: Norm, tiles: Tensor | None, rows: int, tile: int) -> Tensor:
-    """Mean and 1 / standard deviation (2, H) for the norm; moves its running ones."""
+    """Mean and 1 / standard deviation (2, H) for the norm; updates its running statistics."""
     if tiles is None:
         return torch.stack([norm.mean, torch.rsqrt(norm.var + norm.eps)])
     count, _, width = tiles.shape
@@ -139,7 +139,7 @@ def shift_backward(
     x: Tensor, y: Tensor, hidden: Tensor, statistics: Tensor, weights: GatedWeights, shifts: Tensor,
     dy: Tensor, dterms: Tensor | None, step: Step, precision: str,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """dx but for the network's share, gradients of the last layer's output, and sums."""
+    """dx without the network's share, gradients of the last layer's output, and sums."""
     rows = _rows(x)
     programs = programs_for(rows, SHIFT_BACKWARD, x.device)
     dx = torch.empty_like(x)
@@ -159,9 +159,11 @@ def gate_backward(
     planes: Tensor, dlast: Tensor, sums: Tensor, dx: Tensor, more: Tensor | None,
     step: Step, training: bool, precision: str,
 ) -> tuple[Tensor, Tensor, list[Tensor]]:  # fmt: skip
-    """dfeatures, which begins with `more`, and gradients from gamma to log_scale. Adds to dx.
+    """Go back from the norm; adds the network's share to dx.
 
-    Between them those of h, u, value and gate (4, B, N, H), which `gate_weights` needs.
+    more     (B, N, H) gradient of the features from later couplings
+    returns  dfeatures (B, N, H), with `more`; gradients of h, u, value and gate (4, B, N, H) for
+             `gate_weights`; gradients from gamma to log_scale
     """
     rows = _rows(x)
     dfeatures = torch.empty_like(features)
@@ -183,7 +185,7 @@ def gate_weights(
     x: Tensor, features: Tensor, weights: GatedWeights, planes: Tensor, dplanes: Tensor,
     step: Step, precision: str,
 ) -> list[Tensor]:  # fmt: skip
-    """Gradients from lift to condition_bias, with what `gate_backward` left."""
+    """Gradients from lift to condition_bias, from the results of `gate_backward`."""
     rows = _rows(features)
     shapes = weights[:8]
     size = sum(weight.numel() for weight in shapes)
@@ -196,7 +198,7 @@ def gate_weights(
 
 
 def _forward_launch(precision: str, device: torch.device) -> Launch:
-    """The weights leave room for two programs on a multiprocessor, if they are bf16."""
+    """In bf16, the weights leave room for two programs on a multiprocessor."""
     if precision != "bf16":
         return 128, 8, 1, 1
     return (64, 4, 2, 2) if shared_memory(device) >= ROOMY else (64, 4, 2, 1)
@@ -233,12 +235,12 @@ def _padded(channels: int) -> int:
 
 
 def _forward_type(precision: str) -> torch.dtype:
-    """What the forward keeps for its second half."""
+    """Type of tensors that the first half of the forward leaves for the second."""
     return torch.bfloat16 if precision == "bf16" else torch.float32
 
 
 def _backward_type(precision: str) -> torch.dtype:
-    """What the forward keeps for the backward, whose products have operands of this type."""
+    """Type of tensors that the forward keeps for products of the backward."""
     return torch.float32 if precision == "ieee" else torch.bfloat16
 
 

@@ -1,8 +1,8 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
-"""Condition net of the augmentation on CUDA: layers of points, then mean and last layer.
+"""Condition net of the augmentation on CUDA: layers per point, then mean and last layer.
 
-The backward scatters the gradient of the mean by atomic additions, and computes the layers of
-points again instead of keeping them.
+The backward scatters the gradient of the mean by atomic additions, and recomputes the layers per
+point instead of keeping them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def points_forward_kernel(
     h_ptr, rows, D: tl.constexpr, H: tl.constexpr, TILE: tl.constexpr, DOT: tl.constexpr,
     INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """TILE points up to the mean: h (M, H)."""
+    """Layers before the mean, for TILE points: h (M, H)."""
     row = tl.program_id(0) * TILE + tl.arange(0, TILE)
     is_row = row < rows
     h = _lifted(points_ptr, lift_ptr, lift_bias_ptr, row, is_row, D, H)
@@ -88,7 +88,7 @@ def mean_backward_kernel(
     K: tl.constexpr, H: tl.constexpr, F: tl.constexpr, TILE: tl.constexpr, DOT: tl.constexpr,
     INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Every num_programs-th tile: dh is added to; sums of the last layer are left per program."""
+    """Every num_programs-th tile: adds to dh, and leaves sums for the last layer per program."""
     column = tl.arange(0, H)[None, :]
     out = tl.arange(0, F)
     last = tl.load(last_ptr + out[:, None] * H + column).to(DOT)
@@ -123,9 +123,10 @@ def points_backward_kernel(
     D: tl.constexpr, PADDED: tl.constexpr, H: tl.constexpr, GRADIENT: tl.constexpr,
     SUMS: tl.constexpr, TILE: tl.constexpr, DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Every num_programs-th tile; GRADIENT tells whether points have one.
+    """Every num_programs-th tile.
 
-    Sums of a program: lift and bias, first and bias, second and bias.
+    GRADIENT  whether points need a gradient
+    SUMS      sums of a program: for lift and bias, first and bias, second and bias
     """
     column = tl.arange(0, H)
     square = column[:, None] * H + column[None, :]
@@ -209,7 +210,7 @@ class NeighbourMean(torch.autograd.Function):
 def forward(
     points: Tensor, neighbours: Tensor, weights: ConditionWeights, precision: str
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """What is averaged and the means (B, N, H), and features (B, N, F), rounded for "bf16"."""
+    """Input of the mean and the mean (B, N, H), and features (B, N, F), in bf16 for "bf16"."""
     batch, count, dims = points.shape
     rows, (features, width) = batch * count, weights.last.shape
     grid = (triton.cdiv(rows, TILE),)
@@ -230,7 +231,7 @@ def backward(
     points: Tensor, neighbours: Tensor, weights: ConditionWeights, h: Tensor, mean: Tensor,
     dfeatures: Tensor, needs_dpoints: bool, precision: str,
 ) -> tuple[Tensor | None, list[Tensor]]:  # fmt: skip
-    """Gradients of points, where needed, and of the weights."""
+    """Gradients of points, if needed, and of the weights."""
     batch, count, dims = points.shape
     rows, (features, width) = batch * count, weights.last.shape
     programs = min(triton.cdiv(rows, TILE), WAVES * multiprocessors(points.device))
@@ -255,7 +256,7 @@ def backward(
 
 
 def _listed(neighbours: Tensor) -> Tensor:
-    """Neighbours as the first ones of a list whose points lie one after the other."""
+    """Neighbours with one stride from point to point, over all patches; slices of K stay views."""
     batch, points, _ = neighbours.shape
     in_order = neighbours.stride(2) == 1 and (
         batch == 1 or neighbours.stride(0) == points * neighbours.stride(1)

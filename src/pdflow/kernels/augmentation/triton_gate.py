@@ -1,13 +1,15 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
-"""Couplings of the augmentation on CUDA: up to the norm, and how all kernels work together.
+"""Gated couplings on CUDA: the network up to the norm, and how all kernels work together.
 
-Forward. One kernel goes as far as batch normalisation and leaves the mean and the spread of each
-tile, a small one joins these, and a third one normalises and moves the channels.
+Forward. One kernel runs up to batch normalisation and leaves the mean and the sum of squared
+deviations of each tile. A small one joins these statistics (both in this file). A third one
+normalises and moves the channels (`triton_shift`).
 
-Backward. The gradients of the last layer, summed over all points, hold all that normalisation needs
-to know about the whole batch; one kernel makes these sums. Another one goes down to the features
-and to the kept channels with what the forward kept, and a third one makes the gradients of the
-weights from what that one leaves: in one kernel, their sums would leave too few registers.
+Backward. Normalisation needs gradients of the last layer, summed over all points; one kernel
+computes these sums (`triton_shift`). A second one goes back to the features and to the kept
+channels, with the tensors that the forward kept (`triton_gate_backward`). A third one computes the
+gradients of the weights from the results of the second (`triton_gate_weights`): in one kernel,
+these sums would leave too few registers.
 """
 
 from __future__ import annotations
@@ -47,9 +49,9 @@ def _block(weight, H: tl.constexpr, DOT: tl.constexpr, TRANSPOSED: tl.constexpr)
 
 @triton.jit
 def two_blocks(weight, H: tl.constexpr, DOT: tl.constexpr, TRANSPOSED: tl.constexpr):
-    """The blocks of a weight (H, 2 H) that belong to elu(x) and to elu(-x).
+    """The blocks of a weight (H, 2 H) for elu(x) and for elu(-x).
 
-    TRANSPOSED  as the forward multiplies with them; else as the backward does
+    TRANSPOSED  for products of the forward; else for those of the backward
     """
     plus = _block(weight, H, DOT, TRANSPOSED)
     return plus, _block(weight + H, H, DOT, TRANSPOSED)
@@ -71,7 +73,7 @@ def gate_forward_kernel(
     KEEP: tl.constexpr, STATISTICS: tl.constexpr, TILE: tl.constexpr, STAGES: tl.constexpr,
     DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Every num_programs-th tile up to the norm's input (M, H); weights stay in shared memory.
+    """Every num_programs-th tile, up to the norm's input (M, H); weights stay in shared memory.
 
     KEEP        leave u, value and gate (3, M, H) for the backward
     STATISTICS  leave the mean and the sum of squared deviations of each tile (tiles, 2, H)
@@ -93,7 +95,7 @@ def gate_forward_kernel(
         row = tile * TILE + tl.arange(0, TILE)
         inside = (row < rows)[:, None]
         at = row[:, None] * H + column[None, :]
-        # Features first: fewer numbers are held at a time.
+        # Features first: fewer numbers are live at a time.
         f = tl.load(features_ptr + at, mask=inside, other=0.0).to(tl.float32)
         plus, minus = elu_operands(f, DOT)
         value = tl.dot(plus, condition_value_plus, input_precision=INPUT_PRECISION)
@@ -136,7 +138,7 @@ def norm_statistics_kernel(
     tiles_ptr, norm_ptr, running_mean_ptr, running_var_ptr, rows, tiles, momentum, eps,
     H: tl.constexpr, COLUMNS: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
-    """Mean and 1 / standard deviation (2, H) from those of tiles; running ones move."""
+    """Mean and 1 / standard deviation (2, H) from those of tiles; updates the running ones."""
     column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
     total = tl.zeros((BLOCK, COLUMNS), tl.float32)
     for start in range(0, tiles, BLOCK):

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
-"""Couplings of the augmentation on CUDA: from the norm down to features and kept channels.
+"""Gated couplings on CUDA: gradients from the norm back to features and kept channels.
 
 `triton_gate` says how the kernels work together.
 """
@@ -40,9 +40,9 @@ def _norm_and_last(
     MOVED: tl.constexpr, OUT: tl.constexpr, H: tl.constexpr, BATCH: tl.constexpr,
     DOT: tl.constexpr,
 ):  # fmt: skip
-    """Both halves of the last layer times the norm's factor, and what statistics of a batch add.
+    """Both halves of the last layer times the norm's factor, and the share of batch statistics.
 
-    That is `slope` times the norm's input, plus `offset`.
+    This share of the gradient is `slope` times the norm's input, plus `offset`.
 
     BATCH  whether the norm took its statistics from these points
     """
@@ -97,15 +97,15 @@ def gate_backward_kernel(
     HAS_MORE: tl.constexpr, TILE: tl.constexpr, STAGES: tl.constexpr, DOT: tl.constexpr,
     INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Every num_programs-th tile from the norm down: dfeatures, and what the network adds to dx.
+    """Every num_programs-th tile, back from the norm: dfeatures, and the network's share of dx.
 
-    Leaves the gradients of h, u, value and gate (4, M, H) for the weights. The first program gives
-    the gradients of norm and last layer.
+    Leaves the gradients of h, u, value and gate (4, M, H) for the weights. The first program
+    computes the gradients of norm and last layer.
 
-    features  tiles of (1, M, H), like hidden and more: Hopper's copy engine brings them without
-              registers for their addresses
+    features  tiles of (1, M, H), like hidden and more: Hopper's copy engine loads them, which needs
+              no registers for their addresses
     planes    tiles of (3, M, H): u, value and gate
-    HAS_MORE  whether dfeatures begins with what came from later couplings
+    HAS_MORE  whether dfeatures starts with the gradient from later couplings
     """
     column = tl.arange(0, H)
     if tl.program_id(0) == 0:
@@ -171,5 +171,5 @@ def gate_backward_kernel(
         dh = (d + _back(h, plus, minus)).to(DOT)
         tl.store(dplanes_ptr + at, dh, mask=inside)
         dkept = tl.dot(dh, lift, input_precision=INPUT_PRECISION)
-        # Nobody else adds at the same time: the order is fixed. It only saves waiting for dx.
+        # No other program adds to these rows, so the order is fixed; it only saves loading dx.
         tl.atomic_add(dx_ptr + kept_at, dkept, mask=is_kept, sem="relaxed")

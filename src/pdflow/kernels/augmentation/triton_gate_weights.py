@@ -1,9 +1,9 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
-"""Couplings of the augmentation on CUDA: gradients of the weights below the norm.
+"""Gated couplings on CUDA: gradients of the weights before the norm.
 
 `triton_gate` says how the kernels work together. Gradients of outputs are the left operand of all
-products: those take it from where it was loaded to, without a way through registers. Biases are
-products with ones, for the same reason.
+products, which read it from where it was loaded to, without a detour through registers. Gradients
+of biases are products with ones, for the same reason.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import triton.language as tl
 from pdflow.kernels.augmentation.triton_gate import elu_operands, elus
 
 JOBS = 3
-"""What programs of `gate_weights_kernel` share: lift and inner, gate, condition."""
+"""Jobs of `gate_weights_kernel`: lift and inner, gate, condition."""
 
 ONES = tl.constexpr(16)
-"""The fewest columns that a product can have; all of them are the same."""
+"""The fewest columns that a product can have; all of them are equal."""
 
 
 @triton.jit
@@ -34,7 +34,7 @@ def _lift_and_inner(
     C: tl.constexpr, KEPT: tl.constexpr, KEPT_AT: tl.constexpr, IN: tl.constexpr, H: tl.constexpr,
     TILE: tl.constexpr, STAGES: tl.constexpr, DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Sums for lift (H, KEPT) and bias (H,), inner (H, 2 H) and bias (H,). Makes h again."""
+    """Sums for lift (H, KEPT) and bias (H,), inner (H, 2 H) and bias (H,). Recomputes h."""
     column = tl.arange(0, H)
     channel = tl.arange(0, IN)
     is_channel = channel < KEPT
@@ -79,7 +79,7 @@ def _gates(
     H: tl.constexpr, TILE: tl.constexpr, STAGES: tl.constexpr, DOT: tl.constexpr,
     INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Sums for a weight (2 H, 2 H) and bias (2 H,) that make value and gate of x (M, H).
+    """Sums for a weight (2 H, 2 H) and bias (2 H,) that map x (M, H) to value and gate.
 
     dvalue_ptr  gradients of value and gate (2, M, H)
     """

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
-"""Couplings of the augmentation on CUDA: what comes after the norm, forward and backward.
+"""Gated couplings on CUDA: norm, last layer, shift and scale, forward and backward.
 
 `triton_gate` says how the kernels work together.
 """
@@ -23,7 +23,7 @@ def _log_sigmoid(x):
 
 @triton.jit
 def _last(ptr, column, is_column, part: tl.constexpr, H: tl.constexpr):
-    """Rows 2 j + part of the last layer's weight (2 M, H), turned."""
+    """Rows 2 j + part of the last layer's weight (2 M, H), transposed."""
     at = (2 * column + part)[None, :] * H + tl.arange(0, H)[:, None]
     return tl.load(ptr + at, mask=is_column[None, :], other=0.0)
 
@@ -35,7 +35,7 @@ def _pairs(ptr, column, is_column, part: tl.constexpr):
 
 @triton.jit
 def _rows_of(tile, rows, channel, is_out, KEPT: tl.constexpr, TILE: tl.constexpr):
-    """Rows of a tile, and which of them, of their kept and of their moved channels exist."""
+    """Rows of a tile, and masks of rows, of kept and of moved channels that exist."""
     row = tile * TILE + tl.arange(0, TILE)
     is_row = row < rows
     is_moved = is_row[:, None] & is_out[None, :]
@@ -52,7 +52,7 @@ def shift_forward_kernel(
     HAS_TOTAL: tl.constexpr, DRAWN: tl.constexpr, SQUASH: tl.constexpr, KEEP: tl.constexpr,
     TILE: tl.constexpr, STAGES: tl.constexpr, DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Every num_programs-th tile from the norm on; KEEP leaves shift, raw scale (2, M, MOVED)."""
+    """Every num_programs-th tile, from the norm on; KEEP stores shift, raw scale (2, M, MOVED)."""
     column = tl.arange(0, H)
     out = tl.arange(0, OUT)
     is_out = out < MOVED
@@ -115,8 +115,7 @@ def shift_backward_kernel(
     """Every num_programs-th tile: gradients of the last layer's output (2, M, MOVED), and sums.
 
     The sums of a program are (2 MOVED, H) products with the normalised input of the last layer,
-    (2 MOVED,) of the gradients, and (2 MOVED,) for the log scale. dx lacks what goes through the
-    network.
+    (2 MOVED,) of the gradients, and (2 MOVED,) for the log scale. dx lacks the network's share.
     """
     column = tl.arange(0, H)
     out = tl.arange(0, OUT)

@@ -35,7 +35,7 @@ def gather_points(x: Tensor, neighbours: Tensor) -> Tensor:
 def gated_couple_torch(
     x: Tensor, features: Tensor, weights: GatedWeights, norm: Norm | None, step: Step
 ) -> tuple[Tensor, Tensor]:
-    """`gated_couple` in plain torch, for any device and type: y, and terms of this coupling."""
+    """`gated_couple` in plain torch, for any device and type; returns y and its own terms."""
     keep_first, drawn, squash = step
     sizes = [weights.lift.shape[1], len(weights.last) // 2]
     first, second = x.split(sizes if keep_first else sizes[::-1], dim=-1)
@@ -55,7 +55,7 @@ def gated_couple_torch(
 def shift_and_scale(
     kept: Tensor, features: Tensor, weights: GatedWeights, norm: Norm | None
 ) -> tuple[Tensor, Tensor]:
-    """The network in plain torch: shift and raw scale (B, N, M) from kept channels and features."""
+    """The network of a gated coupling: shift and raw scale (B, N, M)."""
     w = weights
     h = linear(kept, w.lift, w.lift_bias)
     u = linear(_both_elus(h), w.inner, w.inner_bias)

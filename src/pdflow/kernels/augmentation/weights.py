@@ -7,13 +7,13 @@ from typing import NamedTuple
 from torch import Tensor
 
 LOG_SCALE_SPEED = 3.0
-"""Factor on the learned log scale of the output layer, which lets it leave zero quickly."""
+"""Factor on the learned log scale of the output layer, so that it grows quickly from zero."""
 
 
 class ConditionWeights(NamedTuple):
     """Weights (outputs, inputs) and biases of four layers, as in nn.Linear: D -> H -> H -> H -> F.
 
-    After the second and the third there is a relu.
+    A relu follows the second and the third layer.
     """
 
     lift: Tensor
@@ -29,8 +29,8 @@ class ConditionWeights(NamedTuple):
 class GatedWeights(NamedTuple):
     """The network of one coupling: F condition features, H hidden, C - M kept, M moved channels.
 
-    Weights are (outputs, inputs) and biases (outputs,), as in nn.Linear. gamma and beta (H,) are
-    those of batch normalisation, where there is one.
+    Weights are (outputs, inputs) and biases (outputs,), as in nn.Linear. gamma and beta (H,) belong
+    to batch normalisation, if there is any.
     """
 
     lift: Tensor
@@ -49,12 +49,12 @@ class GatedWeights(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Where a coupling stands in the chain of couplings.
+    """What a coupling does as one of a chain.
 
-    keep_first  whether the first C - M channels are kept, or the last ones
-    drawn       whether terms begin with -log N(x; 0, I), as they do in the first coupling of a
-                sample; those of the last coupling are -log q then
-    squash      whether a sigmoid of all channels follows, as it does after the last coupling
+    keep_first  keep the first C - M channels, not the last ones
+    drawn       start the terms with -log N(x; 0, I), as the first coupling of a sample does; the
+                terms of the last coupling are then -log q
+    squash      apply a sigmoid to all channels, as the last coupling does
     """
 
     keep_first: bool
@@ -63,9 +63,10 @@ class Step(NamedTuple):
 
 
 class Norm(NamedTuple):
-    """Running mean and variance (H,) of batch normalisation, and whether the batch's are used.
+    """Running mean and variance (H,) of batch normalisation.
 
-    Where they are, the running ones move by `momentum` of the way to them.
+    In training, the statistics of the batch are used instead, and the running ones move by
+    `momentum` of the way to them.
     """
 
     mean: Tensor

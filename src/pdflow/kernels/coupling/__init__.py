@@ -1,4 +1,4 @@
-"""Coupling layers with point-wise networks: shift and scale from one part of the channels."""
+"""Coupling layers with point-wise networks, Table 5."""
 
 from __future__ import annotations
 
@@ -27,22 +27,21 @@ def couple(
     total: Tensor | None = None,
     direction: Direction = FORWARD,
 ) -> tuple[Tensor, Tensor | None]:
-    """A coupling of Table 5: y = [h1, (h2 - b) exp(-s)], or back.
+    """A coupling of Table 5: y = [h1, (h2 - b) exp(-s)], or its inverse y = [h1, h2 exp(s) + b].
 
     x          (B, N, C): h1 is its first `kept` channels, h2 the others
-    layers     the network that gives s and b (2 groups), or b alone (1 group), with relu between
-               layers; the last layer is the shift's and scale's, of C - kept channels
+    layers     the network of s and b (2 groups), or of b alone (1 group), with relu between layers;
+               the last layer has C - kept outputs
     clamp      s = (2 clamp / pi) atan(raw)
-    features   (G, B, N, F) what the network looks at in place of h1
-    total      (B, N) log-determinant terms of what came before
-    direction  the inverse gives y = [h1, h2 exp(s) + b]
-    returns    y (B, N, C), and total plus the terms (B, N) of this coupling: `total` itself where
-               there is no scale
+    features   (G, B, N, F) inputs of the network in place of h1
+    total      (B, N) log-determinant terms of the layers before
+    returns    y (B, N, C), and total plus the terms (B, N) of this coupling; if it has no scale,
+               `total` itself
 
-    Products are rounded as `torch.set_float32_matmul_precision` says. The fused kernels run unless
-    that is "highest", where plain torch is as fast. They round to tf32; for "medium" to bf16 in the
-    backward pass and to fp16, which has as many digits as tf32, in the forward pass. All else is
-    fp32.
+    The fused kernels run unless `torch.set_float32_matmul_precision` is "highest", for which plain
+    torch is as fast. For "high" they round operands of products to tf32. For "medium" they round to
+    fp16, which has as many digits as tf32, in the forward pass, and to bf16 in the backward pass.
+    All else is fp32.
     """
     factor = 2 * clamp / math.pi
     precision = default_precision(x.dtype)

@@ -1,4 +1,4 @@
-"""Which way a coupling runs, and in which order its channels are."""
+"""The direction of a coupling, and the order of its channels."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from typing import NamedTuple
 
 
 class Direction(NamedTuple):
-    """The direction of a coupling.
+    """The direction of a coupling, and whether its channels are in reverse order.
 
-    inverse            from the code back to points
-    flip_in, flip_out  x or y has its channels in reverse order, as a `Reverse` layer before or
-                       after the coupling would leave them
+    inverse            from latent code to points
+    flip_in, flip_out  reverse the channels before or after the coupling, like a `Reverse` layer
     """
 
     inverse: bool = False

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
-"""Couplings on CUDA, as torch's autograd sees them, and how their kernels are launched."""
+"""Couplings on CUDA: their autograd function, and the launches of their kernels."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from pdflow.kernels.triton_launch import (
 )
 
 ROOMY = 150 * 1024
-"""Bytes of shared memory for which a program can hold the weights of scale and shift in tf32."""
+"""Bytes of shared memory that hold the weights of scale and shift in tf32."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What a coupling's kernels are compiled for: channels, kept channels, groups, direction."""
+    """What the kernels are compiled for: channels, kept channels, groups, direction."""
 
     channels: int
     kept: int
@@ -59,10 +59,10 @@ class Shape:
 
 @dataclass(frozen=True)
 class Kept:
-    """What the forward pass keeps for the backward pass; hidden layers only where there are any.
+    """What the forward pass keeps for the backward pass.
 
     scale   (M, moved channels) of an affine coupling
-    inputs  (1, M, IN) the network's inputs as it saw them, and a one, padded with zeros
+    inputs  (1, M, IN) rounded inputs of a network of four layers, and a one, padded with zeros
     hidden  (2 G, M, H) its second and third hidden layer after the relu
     """
 
@@ -107,10 +107,10 @@ def forward(
     keep: bool = True,
     launch: Launch | None = None,
 ) -> tuple[Tensor, Tensor | None, Kept]:
-    """Launch the forward kernel: y, terms, and what the backward pass needs if `keep` says so.
+    """Launch the forward kernel: y, terms and, with `keep`, what the backward pass needs.
 
-    The forward pass moves coordinates, so "bf16" means fp16 here, which has the digits of tf32;
-    hidden layers are rounded to bf16 where they are kept.
+    The forward pass moves coordinates, so "bf16" means fp16 here, which has as many digits as tf32.
+    Hidden layers are kept in bf16.
     """
     rows = x.shape[0] * x.shape[1]
     deep = features is None
@@ -175,7 +175,7 @@ def backward_outputs(
     tile: int = 16,
     warps: int = 4,
 ) -> tuple[Tensor, Tensor]:
-    """Gradients of x without what goes through the network, and of the output (G, M, OUT)."""
+    """Gradients of x without the network's share, and of the network's output (G, M, OUT)."""
     rows = x.shape[0] * x.shape[1]
     constants = shape.constants()
     dx = torch.empty_like(x)
@@ -197,7 +197,7 @@ def backward_layers(
     precision: str,
     launch: Launch | None = None,
 ) -> Tensor:
-    """Go back through four layers, group by group: add to dx; sums (P, S) of layers' gradients."""
+    """Go back through four layers, group by group: adds to dx; sums (P, S) for the layers."""
     if launch is None:
         launch = _backward_launch(precision, shared_memory(dx.device) >= ROOMY)
     rows = dout.shape[1]
@@ -222,7 +222,7 @@ def backward_layer(
     precision: str,
     launch: Launch = (64, 4, 4, 3),
 ) -> tuple[Tensor, Tensor]:
-    """Go back through one layer: gradients of features, and sums (P, S) of the layer's."""
+    """Go back through one layer: gradients of features, and sums (P, S) for the layer."""
     rows = dout.shape[1]
     size = sum(layer.numel() for layer in layers)
     constants = shape.constants()
@@ -251,7 +251,7 @@ def _backward_launch(precision: str, roomy: bool) -> Launch:
 
 
 def _parts(shape: Shape, device: torch.device) -> list[dict[str, bool]]:
-    """Launches by which networks they do: apart where weights of both need too much memory."""
+    """Networks of each launch: one at a time if the weights of both need too much memory."""
     if shape.groups == 1:
         return [{"SCALE": False, "SHIFT": True}]
     if shared_memory(device) < ROOMY:
@@ -260,10 +260,10 @@ def _parts(shape: Shape, device: torch.device) -> list[dict[str, bool]]:
 
 
 def _rounded(precision: str) -> torch.dtype:
-    """How tensors are stored that only the backward pass reads."""
+    """Type of tensors that only the backward pass reads."""
     return torch.bfloat16 if precision == "bf16" else torch.float32
 
 
 def _four(layers: Sequence[Tensor]) -> list[Tensor | None]:
-    """Weights and biases of four layers; the first three are missing where there is only one."""
+    """Weights and biases of four layers; with one layer, the first three are None."""
     return [None] * (8 - len(layers)) + list(layers)

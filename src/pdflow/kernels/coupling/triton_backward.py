@@ -1,15 +1,15 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
 """Gradients of coupling layers on CUDA, in two kernels.
 
-The first goes back from y through shift and scale: it gives the gradient of x as far as it does
-not go through the network, and that of what the network has put out. The second goes back
-through a network, with the hidden layers that the forward pass has kept, adds what comes out below
-to the gradient of x, and on the way adds the gradients of weights up in registers. These leave as
-one sum per program, and `sum_partials` adds them in a fixed order.
+The first goes back from y through shift and scale. It gives the gradient of the network's output,
+and that of x without the network's share. The second goes back through the network, with the
+hidden layers that the forward pass kept. It adds the network's share to the gradient of x, and sums
+the gradients of weights in registers. Each program leaves one sum, and `sum_partials` adds these in
+a fixed order.
 
-All that the second kernel reads comes in tiles that Hopper's copy engine brings while the tile
-before is worked on. Channels of points are not such tiles, since their rows are no multiples of 16
-bytes: hence the first kernel.
+The second kernel reads nothing but tiles that Hopper's copy engine loads during the work on the
+tile before. Channels of points are not such tiles, because their rows are not multiples of 16
+bytes; hence the first kernel.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import triton.language as tl
 from pdflow.kernels.coupling.triton_forward import columns, matrix, with_bias
 
 ROWS_OF_ONES = tl.constexpr(16)
-"""The fewest rows that a product can have; all but one of its results are not needed."""
+"""The fewest rows that a product can have; only one of its results is needed."""
 
 
 @triton.jit
@@ -41,7 +41,7 @@ def couple_backward_outputs_kernel(
     GROUPS: tl.constexpr, INVERSE: tl.constexpr, FLIP_IN: tl.constexpr, FLIP_OUT: tl.constexpr,
     HAS_TERMS: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
-    """TILE points: dx without what goes through the network, and dout (G, M, OUT)."""
+    """TILE points: dx without the network's share, and dout (G, M, OUT)."""
     MOVED: tl.constexpr = C - KEPT
     row = tl.program_id(0) * TILE + tl.arange(0, TILE)
     inside = (row < rows)[:, None]
@@ -78,9 +78,9 @@ def _to_weights(
     below, d, dweight, dbias,
     TILE: tl.constexpr, DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Add to gradients of a layer's weight and bias: products of what goes in, and of ones, with d.
+    """Add products of the layer's input, and of ones, with d to gradients of weight and bias.
 
-    d  the gradient of what comes out
+    d  the gradient of the layer's output
     """
     ones = tl.full((ROWS_OF_ONES, TILE), 1.0, DOT)
     dweight = tl.dot(tl.trans(below), d, dweight, input_precision=INPUT_PRECISION)
@@ -93,7 +93,7 @@ def _through_layer(
     d, weight, below, dweight, dbias,
     TILE: tl.constexpr, DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """The gradient of the layer below, which came out of a relu, with `_to_weights`."""
+    """The gradient of the layer's input, which came out of a relu; and `_to_weights`."""
     dbelow = tl.dot(d, tl.trans(weight), input_precision=INPUT_PRECISION)
     dbelow = tl.where(below > 0, dbelow, 0.0).to(DOT)
     dweight, dbias = _to_weights(below, d, dweight, dbias, TILE, DOT, INPUT_PRECISION)
@@ -127,10 +127,10 @@ def couple_backward_layers_kernel(
     """Every num_programs-th tile of TILE points, through the four layers of one group.
 
     dout      tiles of (G, M, OUT)
-    hidden    tiles of (2 G, M, H): the second and the third hidden layer; the first is made again
-    inputs    tiles of (1, M, IN): kept channels, then a one, whose weights are the biases, of the
-              type that the forward pass has rounded them to, or else other points pass the relu
-    dx_ptr    is added to
+    hidden    tiles of (2 G, M, H): the second and the third hidden layer; the first is recomputed
+    inputs    tiles of (1, M, IN): kept channels, then a one, whose weights are the biases; rounded
+              as in the forward pass, or other points would pass the relu
+    dx_ptr    the kernel adds to it
     sums_ptr  SUMS numbers per program
     EVEN      all tiles are full
     """
@@ -164,7 +164,7 @@ def couple_backward_layers_kernel(
         dkept = tl.dot(d, tl.trans(w1), input_precision=INPUT_PRECISION)
         row = first + tl.arange(0, TILE)[:, None]
         is_kept = (row < (first + TILE if EVEN else rows)) & (tl.arange(0, IN) < KEPT)[None, :]
-        # Nobody else adds at the same time: the order is fixed. It only saves waiting for dx.
+        # No other program adds to these rows, so the order is fixed; it only saves loading dx.
         tl.atomic_add(
             dx_ptr + row * C + columns(0, IN, C, FLIP_IN), dkept, mask=is_kept, sem="relaxed"
         )

@@ -1,8 +1,8 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
 """Coupling layers on CUDA: network, shift, scale and log-determinant in one kernel.
 
-A program keeps the weights in shared memory and walks through its tiles of points. Hidden layers
-leave it only where gradients will be asked for.
+A program keeps the weights in shared memory and loops over its tiles of points. It stores hidden
+layers only for a backward pass.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def vector(ptr, count, COUNT: tl.constexpr):
 
 @triton.jit
 def with_bias(ptr, bias_ptr, rows, columns, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    """A dense matrix (rows, columns) and below it a bias (columns,), padded with zeros."""
+    """A dense matrix (rows, columns) with a bias (columns,) as its last row, padded with zeros."""
     is_bias = (tl.arange(0, ROWS) == rows)[:, None]
     bias = vector(bias_ptr, columns, COLUMNS)[None, :]
     return tl.where(is_bias, bias, matrix(ptr, rows, columns, ROWS, COLUMNS))
@@ -41,7 +41,7 @@ def with_bias(ptr, bias_ptr, rows, columns, ROWS: tl.constexpr, COLUMNS: tl.cons
 
 @triton.jit
 def dense(x, weight, bias, DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr):
-    """x weight + bias, summed in fp32; x is no larger than its type can hold."""
+    """x weight + bias, summed in fp32; x is limited to what its type can hold."""
     x = x.to(DOT)
     if tl.float16 == DOT:
         x = tl.minimum(x, tl.full((1, 1), LARGEST_HALF, DOT))
@@ -50,14 +50,14 @@ def dense(x, weight, bias, DOT: tl.constexpr, INPUT_PRECISION: tl.constexpr):
 
 @triton.jit
 def columns(start, COUNT: tl.constexpr, C: tl.constexpr, FLIP: tl.constexpr):
-    """Where channels start, start + 1, ... are, with channels in order or turned around."""
+    """Places of channels start, start + 1, ...; FLIP counts from the last."""
     column = start + tl.arange(0, COUNT)
     return (C - 1 - column if FLIP else column)[None, :]
 
 
 @triton.jit
 def _atan(x):
-    """Arc tangent to 2 ulp: the angle is brought below 1/16 of the circle, then four-folded."""
+    """Arc tangent to 2 ulp: four times a series for a quarter of the angle."""
     size = tl.abs(x)
     steep = size > 1.0
     z = tl.where(steep, 1.0 / tl.maximum(size, 1.0), size)
@@ -75,9 +75,9 @@ def _hidden_layers(
     H: tl.constexpr, KEEP: tl.constexpr, TILE: tl.constexpr, DOT: tl.constexpr,
     INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """The three layers that have a relu; KEEP stores the last two of them.
+    """The three layers with a relu; KEEP stores the last two of them.
 
-    x, w1  have a one behind the last channel, and the bias below the weight
+    x, w1  x has a one after the last channel, and w1 the bias as its last row
     """
     column = tl.arange(0, H)
     h = tl.maximum(tl.dot(x.to(DOT), w1, input_precision=INPUT_PRECISION), 0.0)
@@ -102,11 +102,14 @@ def couple_forward_kernel(
 ):  # fmt: skip
     """Every num_programs-th tile of TILE points.
 
-    DEEP runs four layers on the kept channels; else one on features (G, M, H). SCALE gives the
-    scale (M, moved channels) and terms, and SHIFT y, from a scale that is there already if need
-    be. KEEP stores the network's inputs as tiles of (1, M, IN), with a one behind the last channel,
-    and its second and third hidden layer as tiles of (2 G, M, H). EVEN says that all tiles are
-    full. Weights v are the scale's and w the shift's.
+    DEEP   run four layers on the kept channels; else one on features (G, M, H)
+    SCALE  compute the scale (M, moved channels) and the terms
+    SHIFT  compute y, with a scale from memory unless SCALE
+    KEEP   store the network's inputs as tiles of (1, M, IN), with a one after the last channel, and
+           its second and third hidden layer as tiles of (2 G, M, H)
+    EVEN   all tiles are full
+
+    Weights v belong to the scale, w to the shift.
     """
     MOVED: tl.constexpr = C - KEPT
     LAST: tl.constexpr = GROUPS - 1
@@ -139,7 +142,7 @@ def couple_forward_kernel(
         kept = tl.zeros((TILE, IN), tl.float32)
         moved = tl.zeros((TILE, OUT), tl.float32)
         terms = tl.zeros((TILE,), tl.float32)
-        # Always true: stages would load what is not behind a condition in copies of 4 bytes.
+        # Always true: without a condition, pipelining would load this in copies of 4 bytes.
         if first < rows:
             kept = tl.load(x_row + columns(0, IN, C, FLIP_IN), mask=is_kept, other=0.0)
             moved = tl.load(x_row + columns(KEPT, OUT, C, FLIP_IN), mask=is_moved, other=0.0)

@@ -12,18 +12,17 @@ from pdflow.kernels.dense.llvm import MARKS
 from pdflow.kernels.dense.tile import COLUMNS, ROWS, Array, pack, tile_affine, tile_marks
 
 _BLOCK = 32
-"""Rows that go through all layers before the next ones do."""
+"""Rows that go through all layers at a time."""
 
 
 class Dense:
     """Affine maps with relu between them: x W1 + b1, relu, ..., x WL + bL.
 
-    A few rows go through all layers before the next ones do, so that what lies between the
-    layers never leaves the cache.
+    A few rows at a time go through all layers, so that activations never leave the cache.
     """
 
     def __init__(self, layers: Sequence[tuple[NDArray[np.floating], NDArray[np.floating]]]) -> None:
-        """layers: weight (in, out) and bias (out,) of each."""
+        """Layers as pairs of weight (in, out) and bias (out,)."""
         widths, parts = [len(layers[0][0])], []
         for weight, bias in layers:
             widths.append(len(bias))
@@ -32,7 +31,7 @@ class Dense:
         self._packed = np.concatenate(parts)
 
     def __call__(self, x: Array, first: int = 0) -> Array:
-        """(N, out) from the columns of x (N, C) that begin at `first`."""
+        """(N, out) from the columns of x (N, C) from `first` on."""
         out = np.empty((len(x), self._widths[-1]), np.float32)
         _run_layers(x, first, self._widths, self._packed, out)
         return out
@@ -40,8 +39,8 @@ class Dense:
 
 @compiled
 def _run_layers(x: Array, first: int, widths: NDArray[np.int64], packed: Array, out: Array) -> None:
-    """A block of rows goes through a layer panel by panel, so that panels are read from the
-    nearest cache; rows beyond the last are worked on, too, and left out at the end."""
+    """A block of rows goes through a layer panel by panel, so that panels come from the nearest
+    cache. Tiles also cover rows beyond the last, which are not copied to `out`."""
     words = (widths.max() + MARKS - 1) // MARKS
     widest = words * MARKS
     here, there = np.zeros(_BLOCK * widest, np.float32), np.zeros(_BLOCK * widest, np.float32)

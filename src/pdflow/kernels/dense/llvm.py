@@ -1,6 +1,6 @@
-"""LLVM instructions of the tiles: vectors, and a product that leaves marked zeros out.
+"""LLVM code of the tiles: vectors, and a product that skips columns of zeros.
 
-The functions emit code into a builder of llvmlite; what they return are values of that code.
+The functions emit code into a builder of llvmlite and return values of that code.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ LANES = 16
 """Numbers of a vector; LLVM fits it to the registers of the processor."""
 
 MARKS = 64
-"""Columns that one word of marks speaks of."""
+"""Columns per word of marks."""
 
 INDEX = ir.IntType(64)
 
@@ -27,7 +27,7 @@ ZERO = ir.Constant(_VECTOR, [0.0] * LANES)
 """A vector of zeros."""
 
 Sums = list[list[Any]]
-"""Vectors of sums: those of a row side by side."""
+"""Vectors of sums: a list for each row."""
 
 
 def sum_of_products(
@@ -35,7 +35,7 @@ def sum_of_products(
 ) -> Sums:
     """Emit the loops over words of marks and over the bits in them.
 
-    Returns the sums of left[:, k] right[k, :] over all k that are marked, on top of `start`.
+    Returns `start` plus the sums of left[:, k] right[k, :] over all marked k.
     """
     before = builder.block
     word, bit, after, done = (
@@ -99,7 +99,7 @@ def either(builder: Any, some: Any | None, more: Any) -> Any:
 
 
 def with_bits(builder: Any, word: Any, some: Any, lane: int) -> Any:
-    """A word of marks with those of a vector put in from bit `lane` on."""
+    """A word of marks with the bits of a vector from bit `lane` on."""
     bits = builder.zext(builder.bitcast(some, ir.IntType(LANES)), INDEX)
     return builder.or_(word, builder.shl(bits, INDEX(lane)))
 
@@ -109,7 +109,7 @@ def _phis(builder: Any, like: Sums) -> Sums:
 
 
 def _join(phis: Sums, values: Sums, block: Any) -> None:
-    """Let phis take these values where the flow comes from `block`."""
+    """Let phis take these values when control comes from `block`."""
     for row, new in zip(phis, values, strict=True):
         for phi, value in zip(row, new, strict=True):
             phi.add_incoming(value, block)
@@ -142,5 +142,5 @@ def store_vector(builder: Any, value: Any, where: Any) -> None:
 
 
 def larger(builder: Any, a: Any, b: Any) -> Any:
-    """The larger of two vectors; b where it is NaN."""
+    """The larger of two vectors, by lane; b where either is NaN."""
     return builder.select(builder.fcmp_ordered(">", a, b), a, b)

@@ -1,17 +1,17 @@
 """A register-blocked product of small matrices, for the compiled loops of the CPU.
 
-numba does not turn a triple loop into a product that runs at the processor's speed, so the
-innermost one is written in LLVM's own language: a tile of ROWS x COLUMNS sums is held in vector
-registers while the depth of the product is walked once. LLVM fits the vectors to any processor.
+numba does not compile a triple loop into a product at the processor's speed, so the innermost loop
+is written in LLVM's own language (`llvm`). A tile of ROWS x COLUMNS sums stays in vector registers
+while one loop runs over the depth of the product. LLVM fits the vectors to any processor.
 
 A matrix is stored in panels as wide as a tile, one after the other and each row by row, so that a
 tile reads it in order (`pack`).
 
-What comes out of a relu is mostly zero. So a product looks at marks first, one bit for each column
-of its left side, and leaves out those that are zero in all rows of the tile. Sums are the same.
+Most outputs of a relu are zero. So a product reads marks first, one bit per column of its left
+side, and skips columns that are zero in all rows of the tile. Sums stay the same.
 
-numba keeps compiled loops by the date of their own file: who changes this one must touch
-`dense.py` and `edge_cpu.py` as well.
+numba caches a compiled loop by the date of its own file: after a change of this file or of
+`llvm.py`, touch `cpu.py` here and in `pdflow.kernels.edge`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from pdflow.kernels.dense.llvm import (
 
 _WIDE = bool(binding.get_host_cpu_features().get("avx512f", False))
 
-# 16 sums of 16 lanes fill the 32 registers of AVX-512 well, 4 those of AVX2 and NEON.
+# 16 sums of 16 lanes make good use of the 32 registers of AVX-512, 4 of those of AVX2 and NEON.
 _VECTORS = 2 if _WIDE else 1
 _EDGE_VECTORS = 4 if _WIDE else 1
 
@@ -53,7 +53,7 @@ COLUMNS = LANES * _VECTORS
 """Columns of a dense tile."""
 
 EDGE_ROWS = 4
-"""Edges of a tile: few, so that many of their channels are zero in all of them."""
+"""Edges of a tile: few, so that many channels are zero in all of them."""
 
 EDGE_COLUMNS = LANES * _EDGE_VECTORS
 """Columns of a tile of edges."""
@@ -82,7 +82,7 @@ def _tile_edges(
     features  flat float32, rows of 2 width; width is a multiple of MARKS
     graph     flat int64 rows of features
     out       flat float32, EDGE_ROWS x width
-    marks     int64, width / MARKS; bit c says whether any row of column c is not zero
+    marks     int64, width / MARKS; bit c is set if any row of column c is not zero
     """
     index = types.int64
     signature = types.void(features, index, graph, index, index, out, marks)
@@ -122,8 +122,8 @@ def _tile_max(
     """out[place + c] = max(out[place + c], max_r (left @ right)[r, c]).
 
     left   flat float32, EDGE_ROWS x depth, as `tile_edges` makes it
-    marks  its columns that are not zero; the others are left out
-    right  flat float32 that holds a panel (depth, EDGE_COLUMNS) from index `panel` on
+    marks  its columns that are not zero; the others are skipped
+    right  flat float32 with a panel (depth, EDGE_COLUMNS) from index `panel` on
     out    flat float32; EDGE_COLUMNS of it are written
     """
     index = types.int64
@@ -153,8 +153,8 @@ def _tile_marks(
 ) -> tuple[Any, Any]:
     """Mark the columns of a dense tile that are not zero.
 
-    left   flat float32, ROWS rows that lie `stride` apart, `depth` deep, from index `row` on;
-           behind the depth there is room up to the next multiple of MARKS
+    left   flat float32, ROWS rows of `depth` numbers, `stride` apart, from index `row` on; they may
+           be read up to the next multiple of MARKS
     marks  int64, written from index `first` on
     """
     index = types.int64
@@ -203,11 +203,11 @@ def _tile_affine(
 ) -> tuple[Any, Any]:
     """out[r, c] = max(floor, bias[c] + (left @ right)[r, c]); a floor of 0 is relu.
 
-    left   flat float32, ROWS rows that lie `stride` apart, `depth` deep, from index `row` on
-    marks  what `tile_marks` says about them, from index `mark` on
-    right  flat float32 that holds a panel (depth, COLUMNS) from index `panel` on, and the bias
-           (COLUMNS,) from index `bias` on
-    out    flat float32; ROWS rows of COLUMNS that lie `stride` apart, from index `place` on
+    left   flat float32, ROWS rows of `depth` numbers, `stride` apart, from index `row` on
+    marks  their marks, as `tile_marks` sets them, from index `mark` on
+    right  flat float32 with a panel (depth, COLUMNS) from index `panel` on, and the bias (COLUMNS,)
+           from index `bias` on
+    out    flat float32; ROWS rows of COLUMNS numbers, `stride` apart, from index `place` on
     """
     index = types.int64
     signature = types.void(

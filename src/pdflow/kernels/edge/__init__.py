@@ -1,4 +1,4 @@
-"""The graph layers of an EdgeUnit: products, gather, relu and maximum over neighbours."""
+"""The graph layers of an EdgeUnit, Table 6: products, gather, relu, maximum over neighbours."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def edge_pool(
     neighbours  (B, N, K) int32 or int64 rows of the same patch
     first       W1 (G, 3 inputs, H) and b1 (G, H) of each of the G groups
     second      W2 (G, H, H) and b2 (G, H)
-    flip        channels are counted from the last
-    returns     (G, B, N, H); bf16 where that is the precision of the fused kernels. And x: given
-                to what looks at it next, its gradients are added up on the way back
+    flip        count channels from the last
+    returns     (G, B, N, H), in bf16 if that is the precision of the fused kernels; and x. Pass
+                this x to the next layer: the backward kernel then adds up its gradients
 
-    F1 is linear, so it is h (A - C) + n (B + C) with the row blocks A, B, C of W1: nothing of
-    size N x K x 3C is ever built.
+    F1 is linear before its relu: h (A - C) + n (B + C) + b1 with the row blocks A, B, C of W1. So
+    nothing of size N x K x 3C is ever built.
     """
     width = second[0].shape[-1]
     precision = default_precision(x.dtype)
@@ -67,18 +67,18 @@ def edge_max(
     *,
     precision: Precision | None = None,
 ) -> Tensor:
-    """max_k relu(relu(centre_i + neighbour_j(i,k)) W + b): what `edge_pool` does per edge.
+    """max_k relu(relu(centre_i + neighbour_j(i,k)) W + b): the part of `edge_pool` per edge.
 
     centre      (G, B, N, H) the part of F1 that depends on the point itself
     neighbour   (G, B, N, H) the part of F1 that depends on the neighbour
     neighbours  (B, N, K) int32 or int64 rows of the same patch
     weight      (G, H, H), bias (G, H): layer F2 of each of the G groups
-    precision   of the fused kernels; by default that of `torch.set_float32_matmul_precision`,
-                and "bf16" for bf16 inputs. "bf16" rounds the inputs, too, and on Hopper GPUs the
-                gradient of neighbour whenever an edge adds to it.
+    precision   of the fused kernels; by default "bf16" for bf16 inputs, else the setting of
+                `torch.set_float32_matmul_precision`. "bf16" also rounds the inputs and, on Hopper
+                GPUs, the gradient of neighbour whenever an edge adds to it
     returns     (G, B, N, H) in the type of centre
 
-    relu is monotonic, so the maximum is taken first and bias and relu come after it.
+    relu is monotonic, so the maximum comes first, then bias and relu.
     """
     if not _fused(centre, neighbours, centre.shape[-1]):
         return edge_max_torch(centre, neighbour, neighbours, weight, bias)
@@ -106,5 +106,5 @@ def _fused(x: Tensor, neighbours: Tensor, width: int) -> bool:
 
 
 def _rows_together(neighbours: Tensor) -> Tensor:
-    """The graph with the neighbours of a point side by side; slices of K stay views."""
+    """The graph with contiguous rows; slices of K stay views."""
     return neighbours if neighbours.stride(-1) == 1 else neighbours.contiguous()

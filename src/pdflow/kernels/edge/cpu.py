@@ -1,4 +1,4 @@
-"""The middle of an EdgeUnit on one core, fused: nothing of size N x K is ever stored."""
+"""Layers F2 and M1 of an EdgeUnit on one core, fused: nothing of size N x K is ever stored."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Graph = NDArray[np.int64]
 
 
 class EdgeMax:
-    """max_k relu(relu(centre_i + neighbour_j(i,k)) W + b) for one patch, as `edge.edge_max`.
+    """max_k relu(relu(centre_i + neighbour_j(i,k)) W + b) for one patch, like `edge_max`.
 
-    The first relu leaves more than half of all channels at zero, and those of neighbours at the
-    same time: what is zero for a whole tile of them is left out of the product.
+    More than half of the channels are zero after the first relu, and mostly the same ones for
+    neighbours of one point. The product skips channels that are zero for a whole tile of them.
 
-    width  H filled up with channels that are zero, as tiles want it
+    width  H, padded with channels of zeros to a multiple of MARKS
     """
 
     def __init__(self, weight: NDArray[np.floating], bias: NDArray[np.floating]) -> None:
@@ -39,10 +39,10 @@ class EdgeMax:
         self._bias[: len(bias)] = bias
 
     def __call__(self, features: Array, graph: Graph, k: int) -> Array:
-        """(N, width) from centre and neighbour side by side (N, 2 width), over the first k
-        neighbours of a graph (N, >= k)."""
+        """(N, width) from features (N, 2 width), centre then neighbour, and the first k neighbours
+        of a graph (N, >= k)."""
         if k < EDGE_ROWS:
-            # The maximum does not mind a neighbour that is there twice.
+            # A repeated neighbour does not change the maximum.
             graph, k = graph.take(np.minimum(np.arange(EDGE_ROWS), k - 1), axis=1), EDGE_ROWS
         out = np.empty((len(features), self.width), np.float32)
         _run_edges(features.reshape(-1), graph, k, self._panels, self._bias, out)
@@ -61,7 +61,7 @@ def neighbour_mean(features: Array, graph: Graph, k: int) -> Array:
 def _run_edges(
     features: Array, graph: Graph, k: int, panels: Array, bias: Array, out: Array
 ) -> None:
-    """A tile is a few neighbours of one point; the last tile overlaps the one before it."""
+    """A tile is a few neighbours of one point; the last tile may overlap the one before."""
     points, width = out.shape
     hidden = np.empty(EDGE_ROWS * width, np.float32)
     marks = np.empty(width // MARKS, np.int64)

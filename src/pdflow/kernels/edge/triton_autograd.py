@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
-"""The graph layers of an EdgeUnit on CUDA, as torch's autograd sees them."""
+"""The graph layers of an EdgeUnit on CUDA: their autograd functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pdflow.kernels.edge.triton_edges import Edges
 def _forward(
     edges: Edges, bias: Tensor, precision: str, with_choice: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`triton_max.forward`, on Hopper by kernels of its own."""
+    """`triton_max.forward`, or `triton_hopper.forward` if that supports the features."""
     if not _runs_hopper(edges.centre, precision):
         return triton_max.forward(edges, bias, precision, with_choice)
     from pdflow.kernels.edge import triton_hopper
@@ -25,7 +25,7 @@ def _forward(
 def _backward(
     edges: Edges, choice: Tensor, active: Tensor, dout: Tensor, precision: str
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """`triton_max.backward`, on Hopper by kernels of its own."""
+    """`triton_max.backward`, or `triton_hopper.backward` if that supports the features."""
     if not _runs_hopper(edges.centre, precision):
         return triton_max.backward(edges, choice, active, dout.contiguous(), precision)
     from pdflow.kernels.edge import triton_hopper
@@ -34,7 +34,7 @@ def _backward(
 
 
 def _runs_hopper(centre: Tensor, precision: str) -> bool:
-    """Whether `triton_hopper` can work on features; it is written for Triton from 3.6 on."""
+    """Whether `triton_hopper` supports the features; it needs Triton 3.6 or newer."""
     if precision != "bf16" or centre.shape[-1] != 64 or not centre.is_cuda:
         return False
     version = tuple(int(part) for part in triton.__version__.split(".")[:2])

@@ -1,4 +1,4 @@
-"""Arguments that the edge kernels share, and the tensors that they fill."""
+"""Arguments of the edge kernels, and the tensors that they fill."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Edges(NamedTuple):
     """Features of points, the graph between them, and the weight of layer F2.
 
     centre, neighbour  (G, B, N, H)
-    graph              (B, N, K) rows of the same patch; the K of a point lie side by side
+    graph              (B, N, K) rows of the same patch, contiguous along K
     weight             (G, H, H)
     """
 
@@ -25,10 +25,10 @@ class Edges(NamedTuple):
     weight: Tensor
 
     def empty_results(self, with_choice: bool) -> tuple[Tensor, Tensor, Tensor]:
-        """What a forward kernel fills.
+        """Results of a forward kernel, to be filled.
 
         returns  out (G, B, N, H) in the type of centre; choice (G, B, N, H) uint8 and active
-                 (G, B, N) int32 or, for K > 32, int64, both empty unless `with_choice`
+                 (G, B, N) int32 or, for K > 32, int64, both of size 0 unless `with_choice`
         """
         word = torch.int32 if self.graph.shape[-1] <= 32 else torch.int64
         shape = self.centre.shape if with_choice else (0, 0, 0, 0)
@@ -37,7 +37,7 @@ class Edges(NamedTuple):
         return self.centre.new_empty(self.centre.shape), choice, active
 
     def weight_sums(self, tile: int, waves: int) -> Tensor:
-        """What a backward kernel of weights fills: a row of sums for each program of a group.
+        """Results of a backward kernel of weights, to be filled: a row of sums per program.
 
         tile, waves  nodes of a tile, and programs per multiprocessor
         """

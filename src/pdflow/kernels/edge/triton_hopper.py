@@ -1,12 +1,12 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
-"""EdgeUnit core on Hopper GPUs: `triton_max` for bf16 and H = 64, with registers laid out by hand.
+"""`triton_max` for Hopper GPUs, bf16 and H = 64, with registers laid out by hand.
 
-Left to itself, Triton reads rows in one layout, multiplies in another and adds up in a third, so
-that each step along the edges sends them through shared memory several times. With the layouts of
-`triton_hopper_layout` nothing has to move, and a step needs no barrier.
+By default, Triton loads rows in one layout, multiplies in another and sums in a third, so each step
+along the edges moves them through shared memory several times. With the layouts of
+`triton_hopper_layout` nothing moves, and a step needs no barrier.
 
-The backward pass is two kernels, for the features and for the weights: one would have to wait for
-its own atomics at every step. dneighbour is summed in bf16, which halves what the atomics move.
+The backward pass has two kernels, for features and for weights: a single one would wait for its own
+atomics at every step. dneighbour is summed in bf16, which halves the traffic of the atomics.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from pdflow.kernels.edge.triton_hopper_layout import (
 from pdflow.kernels.edge.triton_list import list_edges
 
 NODES = 64
-FORWARD_NODES = 256  # of one patch, so that the others' features stay in a multiprocessor's cache
+FORWARD_NODES = 256  # of one patch, so that the features of neighbours stay in the L1 cache
 WARPS = NODES // NODES_PER_WARP
-REGISTERS = 168  # of a thread: three programs of the backward share a multiprocessor
+REGISTERS = 168  # of a thread, so that three programs of the backward fit on a multiprocessor
 WEIGHT_PROGRAMS = 3
 
 CLOSED = gl.constexpr(255)
@@ -50,7 +50,7 @@ NO_EDGE_BITS = gl.constexpr(0x437E)  # of NO_EDGE, 254, in bf16
 
 @gluon.jit
 def _hidden(centre, neighbour):
-    """relu(centre + neighbour), two at a time: relu(centre * 1 + neighbour)."""
+    """relu(centre + neighbour), two numbers at a time."""
     return gl.inline_asm_elementwise(
         ADD_AND_RELU, "=r,r,r", [centre, neighbour], dtype=gl.bfloat16, is_pure=True, pack=2,
     )  # fmt: skip
@@ -68,7 +68,7 @@ def _tagged(value, k):
 
 @gluon.jit
 def _as_bf16(choice):
-    """Choices as bf16 numbers, which hold them exactly; two in one register."""
+    """Choices as bf16 numbers, which hold them exactly, two in one register."""
     return gl.inline_asm_elementwise(
         ROUND_PAIR, "=r,r,r", [choice.to(gl.float32)], dtype=gl.bfloat16, is_pure=True, pack=2,
     )  # fmt: skip
@@ -110,7 +110,7 @@ def edge_forward_kernel(
     weight = shared_weight(weight_ptr + group * H * H, TILE)
     best = gl.full([TILE, H], float("-inf"), gl.float32, PRODUCT)
     zero = gl.zeros([TILE, H], gl.float32, PRODUCT)
-    # What the next edge needs is under way while this one is worked on.
+    # Load the features of the next edge during the work on this one.
     other = gl.load(graph, mask=inside, other=0).to(gl.int32)
     next_rows = gl.load(neighbours + (other[:, None] * H + column[None, :]))
     other = gl.load(graph + (1 if K > 1 else 0), mask=inside, other=0).to(gl.int32)
@@ -165,7 +165,7 @@ def edge_backward_features_kernel(
     edges = list_ptr + at * K * TILE + row
     neighbours = (neighbour_ptr + base) + column[None, :]
     dneighbours = (dneighbour_ptr + base) + column[None, :]
-    # What the next edge needs is under way while this one is worked on.
+    # Load the features of the next edge during the work on this one.
     next_edge = gl.load(edges)
     next_rows = gl.load(neighbours + ((next_edge >> 16) * H)[:, None])
     later_edge = gl.load(edges + TILE)
@@ -192,7 +192,7 @@ def edge_backward_weights_kernel(
 ):  # fmt: skip
     """Gradients of weights and bias, summed over every num_programs-th tile of one group.
 
-    Products sum over nodes here: both sides come from shared memory. Two steps are taken at once.
+    These products sum over nodes, so both operands come from shared memory. Two steps at a time.
     """
     LINES: gl.constexpr = line_layout(TILE)
     PRODUCT: gl.constexpr = product_layout(H)

@@ -1,8 +1,7 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
-"""Lists of the edges of an EdgeUnit that any channel chose, on CUDA.
+"""Lists of the active edges of an EdgeUnit, on CUDA: those that won the maximum of any channel.
 
-The backward pass walks through them; thanks to the list, what an edge needs can be asked for before
-its turn.
+The backward pass loops over the list, which lets it load the features of an edge ahead of time.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ def edge_list_kernel(
     graph_ptr, active_ptr, list_ptr, lengths_ptr, graph_patch_stride, graph_node_stride, points,
     K: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
-    """The active edges of TILE nodes, as (K, TILE) numbers: the first of all nodes, the second, ...
+    """The active edges of TILE nodes, as (K, TILE) numbers: the first of each node, the second, ...
 
-    A number is target * 2^16 + k, with k (or NO_EDGE, for nodes without so many) as the bits of a
-    bf16 number, ready to be compared; `lengths` is how many steps have any edge.
+    A number is target * 2^16 + k, with k as the bits of a bf16 number, ready to be compared. Nodes
+    with fewer edges have k = NO_EDGE. `lengths` is the number of steps with any edge.
     """
     tile = tl.program_id(0)
     patch = tl.program_id(1)
@@ -50,8 +49,8 @@ def edge_list_kernel(
 def list_edges(neighbours: Tensor, active: Tensor, tile: int) -> tuple[Tensor, Tensor]:
     """Launch the kernel that lists active edges.
 
-    returns  edges (G, B, tiles, steps, tile), an even number of steps, and how many of the steps
-             have any edge (G, B, tiles)
+    returns  edges (G, B, tiles, steps, tile), with an even number of steps, and the number of steps
+             with any edge (G, B, tiles)
     """
     groups, batch, points = active.shape
     tiles = triton.cdiv(points, tile)

@@ -1,18 +1,18 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
-"""EdgeUnit core on CUDA: fused kernels forward and backward; no features of size N K are kept.
+"""`edge_max` on CUDA: fused kernels forward and backward, which keep no features of size N x K.
 
 Forward. A program holds a tile of nodes and loops over k: gather one neighbour row per node, add,
-relu, product with the H x H weight, running maximum. The k of the maximum is stored as one byte
-(CLOSED where the outer relu cuts the gradient), and the k that were chosen by any channel of a
-node as the bits of one word: its active edges.
+relu, product with the H x H weight, running maximum. It stores the k of each maximum as one byte
+(CLOSED where the outer relu cuts the gradient), and the active edges of a node, whose k any channel
+chose, as the bits of one word.
 
-Backward. A channel sends gradient through one k, so many edges are not active. `triton_list`
-lists the active ones of every node, and a program walks through the lists of its nodes. With dy the
+Backward. A channel sends its gradient through one k, so many edges are not active. `triton_list`
+lists the active edges of every node, and a program loops over the lists of its nodes. With dy the
 dout of the channels that chose the edge,
 
     dx = (dy W^T) [x > 0],   dcentre_i += dx,   dneighbour_j += dx,   dW += relu(x)^T dy
 
-dneighbour is summed with atomics: the order of the sum is not fixed.
+dneighbour is summed with atomics, so the order of its sums is not fixed.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ CLOSED = tl.constexpr(255)
 
 @dataclass(frozen=True)
 class EdgeLaunch:
-    """How a kernel is launched.
+    """How an edge kernel is launched.
 
-    tile       nodes of one program
-    warps      of one program
-    stages     of load pipelining
-    registers  of one thread at most; None leaves it to the compiler
-    waves      programs per multiprocessor, where programs loop over tiles
+    tile       nodes of a tile
+    warps      warps of a program
+    stages     stages of load pipelining
+    registers  most registers of a thread; None leaves it to the compiler
+    waves      programs per multiprocessor, if programs loop over tiles
     """
 
     tile: int
@@ -93,7 +93,7 @@ def _tagged(value, k, NATIVE: tl.constexpr):
 
 @triton.jit
 def _as_operand(choice, DOT: tl.constexpr, NATIVE: tl.constexpr):
-    """Choices in the type they are compared in; NATIVE keeps two bf16 in one register."""
+    """Choices in the type of the comparison; NATIVE keeps two bf16 in one register."""
     if NATIVE and tl.bfloat16 == DOT:
         return tl.inline_asm_elementwise(
             ROUND_PAIR, "=r,r,r", [choice.to(tl.float32)], dtype=tl.bfloat16, is_pure=True, pack=2,
@@ -124,8 +124,8 @@ def edge_forward_kernel(
 ):  # fmt: skip
     """TILE nodes of one patch and group.
 
-    PACK keeps k in the low 6 bits of the product, so that one maximum finds value and place;
-    that rounds the product to 17 bits, finer than bf16 and tf32 operands deserve.
+    PACK keeps k in the low 6 bits of the product, so that one maximum finds value and place. That
+    rounds the product to 17 bits, still finer than bf16 and tf32 operands.
     """
     patch = tl.program_id(1)
     group = tl.program_id(2)
@@ -141,7 +141,7 @@ def edge_forward_kernel(
     weight = tl.load(weight_ptr + group * H * H + column[:, None] * H + column[None, :]).to(DOT)
     best = tl.full((TILE, H), float("-inf"), tl.float32)
     choice = tl.zeros((TILE, H), tl.int32)
-    # What the next edge needs is under way while this one is worked on.
+    # Load the features of the next edge during the work on this one.
     other = tl.load(graph, mask=inside, other=0).to(tl.int32)
     next_rows = tl.load(neighbour_ptr + base + (other[:, None] * H + column[None, :]))
     other = tl.load(graph + (1 if K > 1 else 0), mask=inside, other=0).to(tl.int32)
@@ -182,7 +182,7 @@ def edge_backward_kernel(
     K: tl.constexpr, H: tl.constexpr, TILE: tl.constexpr, DOT: tl.constexpr,
     INPUT_PRECISION: tl.constexpr, STAGES: tl.constexpr, NATIVE: tl.constexpr,
 ):  # fmt: skip
-    """Every num_programs-th tile of one group; the weights' gradients leave as sums per program."""
+    """Every num_programs-th tile of one group; leaves sums for weight and bias per program."""
     group = tl.program_id(1)
     column = tl.arange(0, H)
     transposed_at = column[None, :] * H + column[:, None]
@@ -227,9 +227,9 @@ def edge_backward_kernel(
 
 
 def default_launch(kernel: str, width: int, precision: str) -> EdgeLaunch:
-    """The launch of the "forward" or "backward" kernel for H and a precision.
+    """The launch of the "forward" or "backward" kernel for width H and a precision.
 
-    Eight warps share a tile where four would run out of registers.
+    A tile gets eight warps if four would run out of registers.
     """
     if precision == "ieee":
         return EdgeLaunch(2048 // width, 8, waves=1)

@@ -1,10 +1,10 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
-"""First layer of an EdgeUnit on CUDA, split into what belongs to a point and to its neighbours.
+"""First layer of an EdgeUnit on CUDA, split into the parts of a point and of its neighbours.
 
 With the row blocks A, B, C of its weight the layer is h (A - C) + n (B + C) + bias for a point h
-and a neighbour n: two products per point, none per edge. Inputs are walked through in blocks of
-channels. In the backward a program owns a block, the others read the same gradients for theirs;
-groups lie side by side, so that what they send to the inputs is summed by the products.
+and a neighbour n: two products per point, none per edge. The forward loops over blocks of channels.
+In the backward, a program has one block of channels. All groups are in one product, which sums
+their shares of the gradient of the inputs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pdflow.kernels.triton_launch import arithmetic, multiprocessors, sum_partia
 
 @triton.jit
 def _column(channel, stride, FLIP: tl.constexpr):
-    """Where a channel of a point stands; FLIP counts from the last."""
+    """Place of a channel of a point; FLIP counts from the last."""
     return stride - 1 - channel if FLIP else channel
 
 
@@ -69,10 +69,11 @@ def split_backward_kernel(
 ):  # fmt: skip
     """One block of channels of every num_programs-th tile, for all groups.
 
-    The channel after the last input is 1 everywhere: its row of the weights' gradient is the bias'.
+    The channel after the last input is 1 everywhere: its row of the gradient of the weight is the
+    gradient of the bias.
 
-    OTHERS    a power of 2 that is not less than the number of channels that are no inputs, or 0
-    HAS_MORE  whether dx begins with what came from elsewhere
+    OTHERS    number of channels that are no inputs, rounded up to a power of 2, or 0
+    HAS_MORE  whether dx starts with the gradient from other layers
     """
     program = tl.program_id(0)
     channel = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)[None, :]
@@ -134,10 +135,9 @@ def forward(
 ) -> tuple[Tensor, Tensor]:
     """Launch the forward kernel.
 
-    x        (B, N, >= inputs), of which the first `inputs` channels are read, or with `flip` the
-             last, from the end
+    x        (B, N, >= inputs); reads the first `inputs` channels, counted from the last with `flip`
     weight   (G, 3 inputs, H), bias (G, H)
-    returns  centre and neighbour (G, B, N, H), bf16 where that is the precision
+    returns  centre and neighbour (G, B, N, H), in bf16 if that is the precision
     """
     batch, points, stride = x.shape
     groups, _, width = weight.shape
@@ -169,7 +169,7 @@ def backward(
     """Launch the backward kernel.
 
     dcentre, dneighbour  (G, B, N, H), each of any type
-    more                 (B, N, C) what the gradient of x begins with
+    more                 (B, N, C) gradient of x from other layers
     flip                 as in the forward pass
     returns              gradients of x, weight and bias
     """

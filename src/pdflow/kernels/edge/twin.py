@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 CHUNK_EDGES = 8192
-"""Edges worked on at once where no gradient is needed: their features stay in the cache."""
+"""Edges of a chunk where no gradient is needed: few enough for their features to stay in the
+cache."""
 
 
 def edge_max_torch(

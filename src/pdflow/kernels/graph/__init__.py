@@ -1,4 +1,4 @@
-"""The neighbour graph of patches."""
+"""Nearest neighbours within patches: the graph of EdgeUnits, Eq. (21), and of condition nets."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _FUSED_NEIGHBOURS = 64
 
 @torch.no_grad()
 def patch_graph(points: Tensor, k: int) -> Tensor:
-    """Nearest neighbours within each patch, the point itself included, nearest first.
+    """The k nearest neighbours of each point in its patch, itself included, nearest first.
 
     points   (B, N, D)
-    returns  (B, N, K) int64; exact in float64, or in float32 where the fused kernel runs
+    returns  (B, N, K) int64; exact in float64, or in float32 for the fused kernel
     """
     return nearest(points, points, k)
 
 
 @torch.no_grad()
 def nearest(queries: Tensor, points: Tensor, k: int) -> Tensor:
-    """Rows of the k nearest points for every query, nearest first.
+    """Rows of the k points nearest to each query, nearest first.
 
     queries  (B, M, D), points (B, N, D)
     returns  (B, M, K) int64

@@ -1,9 +1,9 @@
 """The neighbour graph of one patch on one core.
 
-A patch is small enough to look at many points for each, without a branch, instead of walking a
-tree; a k-d tree (`pdflow.geometry.kdtree`) only says which points lie together. The neighbours of
-all points of a leaf are sought among the same candidates, those near the leaf. Of these a few
-more than k are left by a limit on the distance, which is found by counting, and put in order.
+In a small patch, measuring many distances per point without a branch is faster than descending a
+tree. A k-d tree (`pdflow.geometry.kdtree`) only groups points into leaves. All points of a leaf
+search among the same candidates, the points near the leaf. A limit on the distance, found by
+counting, leaves a few more than k of them, which are sorted.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _SPARE = 8
 """Points beyond k that may stay within the limit."""
 
 _ROUNDING = 1 + 1e-9
-"""Lets limits err on the side of too many candidates."""
+"""Enlarges limits, so that rounding never loses a candidate."""
 
 
 def patch_graph(points: NDArray[np.floating], k: int) -> IntArray:
     """Nearest neighbours in a patch (N, 3), the point itself included, nearest first: (N, k).
 
-    k  at most N; of points equally near the one of the lower row comes first
+    k  at most N; of equally near points, the lower row comes first
     """
     rows = np.empty((len(points), k), np.int64)
     if rows.size:
@@ -73,7 +73,7 @@ def _search(tree: KdTree, k: int, rows: IntArray) -> None:
 
 @compiled
 def _place(tree: KdTree, node: int, up: int) -> int:
-    """First place of a node, counted from the left, that is `up` levels above the leaves."""
+    """First place of a node that is `up` levels above the leaves; nodes count from the left."""
     return (node * len(tree.order)) >> (tree.depth - up)
 
 
@@ -88,8 +88,8 @@ def _sq_distances(
 
 @compiled
 def _pick(sq_distances: FloatArray, sq_limit: float, picked: IntArray) -> int:
-    """Put the places of distances within the limit into `picked`; returns how many."""
-    count = np.uint64(0)  # unsigned, so that no index is taken for one from the end
+    """Write the places of distances within the limit to `picked`; returns their number."""
+    count = np.uint64(0)  # unsigned, so that numba does not check for negative indices
     for i in range(len(sq_distances)):
         picked[count] = i
         count += np.uint64(sq_distances[i] <= sq_limit)
@@ -98,9 +98,9 @@ def _pick(sq_distances: FloatArray, sq_limit: float, picked: IntArray) -> int:
 
 @compiled
 def _limit(sq_distances: FloatArray, k: int, guess: float, sure: float) -> float:
-    """A squared distance within which at least k lie, and few more where that is possible.
+    """A squared distance within which at least k points lie, and few more if possible.
 
-    sure  a limit within which k lie for sure
+    sure  a limit that is known to hold k points
     """
     low, high = 0.0, sure
     for _ in range(16):
@@ -113,7 +113,8 @@ def _limit(sq_distances: FloatArray, k: int, guess: float, sure: float) -> float
             high = guess
             if inside <= k + _SPARE:
                 break
-        guess *= (k + _SPARE / 2) / max(inside, 1)  # as on a plane, where they grow together
+        # On a surface, the number of points grows with the squared distance.
+        guess *= (k + _SPARE / 2) / max(inside, 1)
         if not low < guess < high:
             guess = (low + high) / 2
     return high
@@ -121,7 +122,7 @@ def _limit(sq_distances: FloatArray, k: int, guess: float, sure: float) -> float
 
 @compiled
 def _put_in_order(sq_distances: FloatArray, names: IntArray, nearest: IntArray) -> None:
-    """Fill `nearest` (k,) with the names of the k nearest, ties by name."""
+    """Write the names of the k nearest to `nearest` (k,), ties by name."""
     for i in range(len(names)):
         rank = 0
         for j in range(len(names)):

@@ -1,12 +1,12 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
-"""Nearest neighbours within patches on CUDA: exact fp32 distances, one warp to a query.
+"""Nearest neighbours within patches on CUDA: exact fp32 distances, one warp per query.
 
-All N distances of a query stay in registers. The points are dealt into 128 piles; whatever K of
-the piles' minima do not exceed bounds the K-th smallest distance from above, and bisection finds a
-bound that few more than K points keep. Those alone are packed together and ranked by counting.
-Where more than CAPACITY keep it (many equal points), K passes over all distances take one by one.
+All N distances of a query stay in registers. The points are dealt into 128 piles. A number that K
+minima of piles do not exceed is an upper bound of the K-th smallest distance. Bisection finds such
+a bound that few more than K points satisfy, and only these are packed and ranked by counting. If
+more than CAPACITY points satisfy it (many equal points), K passes over all distances take one each.
 
-For K = 1 there is nothing to rank: every lane keeps the best of the points it has seen.
+For K = 1 there is nothing to rank: every lane keeps the nearest of its points.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ ONE_WARPS = 4
 def _sq_distances(query_at, points_at, row, is_point, points, ALL: tl.constexpr):
     """Sums of squared differences of coordinates, infinite where there is no point.
 
-    query_at   where each query begins, of the rank of row
-    points_at  where the patch begins, one coordinate of all points after the other
+    query_at   pointers to queries, of the rank of row
+    points_at  pointer to the patch (3, N)
     ALL        every row is a point
 
-    What is no number, or infinite, counts as FARTHEST: it must not be mistaken for no point, or
-    rows beyond the last would be returned.
+    Distances that are NaN or infinite count as FARTHEST. They must differ from those of missing
+    points, or rows beyond the last would be returned.
     """
     sq_distance = 0.0
     for axis in tl.static_range(3):
@@ -54,9 +54,9 @@ def _sq_distances(query_at, points_at, row, is_point, points, ALL: tl.constexpr)
 
 @triton.jit
 def _bound(least, K: tl.constexpr):
-    """Little more than the K-th smallest of some distances (Q, P): the K smallest do not exceed it.
+    """A bound slightly above the K-th smallest of some distances (Q, P).
 
-    Bisects between the bits of the least and the greatest, which have the order of the distances.
+    Bisects between the smallest and the largest as integers: bits of distances have their order.
     """
     bits = least.to(tl.int32, bitcast=True)
     low = tl.min(bits, 1) - 1
@@ -71,10 +71,10 @@ def _bound(least, K: tl.constexpr):
 
 @triton.jit
 def _ranks(sq_distance, row, slot, found):
-    """Places (Q, C) in the order of distances, and of rows where distances are equal.
+    """Ranks (Q, C) by distance, and by row if distances are equal.
 
-    Without equal ones the ranks of the `found` slots sum up to 0 + 1 + 2 + ...; only where they do
-    not are rows compared.
+    Without equal distances, the ranks of the `found` slots sum to 0 + 1 + 2 + ...; only if they do
+    not, rows are compared.
     """
     closer = sq_distance[:, None, :] < sq_distance[:, :, None]
     rank = tl.sum(tl.where(closer, 1.0, 0.0), 2).to(tl.int32)
@@ -92,7 +92,7 @@ def nearest_kernel(
     K: tl.constexpr, QUERIES: tl.constexpr, POINTS: tl.constexpr, CAPACITY: tl.constexpr,
     ALL: tl.constexpr,
 ):  # fmt: skip
-    """K nearest points for QUERIES queries of one patch; the last query is done more than once.
+    """K nearest points for QUERIES queries of one patch; the last query may be repeated.
 
     queries_ptr  (B, M, 3), points_ptr (B, 3, N), packed_ptr CAPACITY rows for each query
     ALL          N = POINTS
@@ -115,7 +115,7 @@ def nearest_kernel(
     least = tl.reshape(tl.min(sq_distance, 2), (QUERIES, LANES * QUAD))
     within = sq_distance <= _bound(least, K)[:, None, None, None]
     within = within if ALL else within & is_point
-    # A point is packed after those of its lane before it, and those of all lanes before.
+    # A point is packed after all earlier lanes, and after the earlier points of its lane.
     counted = within.to(tl.int32)
     of_quad = tl.sum(counted, 3)
     of_lane = tl.sum(of_quad, 2)
@@ -147,9 +147,9 @@ def nearest_kernel(
 def nearest_one_kernel(
     queries_ptr, points_ptr, rows_ptr, queries, points, QUERIES: tl.constexpr, LANES: tl.constexpr
 ):  # fmt: skip
-    """The nearest point for QUERIES queries of one patch; the lowest row where several are.
+    """The nearest point for QUERIES queries of one patch; of several, the lowest row.
 
-    Lanes begin at row 0 and infinity, so that a query without finite distances gets a valid row.
+    Lanes start with row 0 and infinity, so that a query without finite distances gets a valid row.
     """
     patch = tl.program_id(1).to(tl.int64)
     query = tl.program_id(0) * QUERIES + tl.arange(0, QUERIES)
@@ -186,16 +186,16 @@ def nearest(
 ) -> Tensor:
     """Rows (B, M, K) int64 of the k nearest points (B, N, 3) for queries (B, M, 3), nearest first.
 
-    Of equally near points the one of the lower row comes first.
+    Of equally near points, the lower row comes first.
 
-    per_program, warps  how the kernel is launched: queries and warps of one program
+    per_program, warps  queries and warps of one program
     """
     if k == 1:
         return nearest_one(queries, points)[..., None]
     batch, count, _ = queries.shape
     padded = max(triton.next_power_of_2(points.shape[1]), PILES)
     capacity = max(64, 2 * triton.next_power_of_2(k))
-    # More warps at a time, but only where the distances still fit.
+    # Fewer registers allow more warps, but only if the distances still fit.
     registers = {"maxnreg": 96} if padded <= 1024 else {}
     rows = queries.new_empty((batch, count, k), dtype=torch.long)
     packed = queries.new_empty((batch, count, capacity), dtype=torch.int32)

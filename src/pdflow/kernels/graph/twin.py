@@ -7,13 +7,13 @@ from torch import Tensor
 
 
 def nearest_torch(queries: Tensor, points: Tensor, k: int) -> Tensor:
-    """`nearest` in float64: trees on the CPU, all distances elsewhere.
+    """`nearest` in float64: k-d trees on the CPU, all distances on other devices.
 
-    Trees refuse what is not finite; it counts as 0 there, so that a training step with such
-    numbers comes as far as the check that skips it.
+    A k-d tree refuses numbers that are not finite. They count as 0, so that a training step with
+    such numbers reaches the check that skips it.
     """
     if points.device.type == "cpu":
-        from scipy.spatial import cKDTree  # half a second that inference does not need
+        from scipy.spatial import cKDTree  # takes half a second, which inference saves
 
         finite = (x.double().nan_to_num(0.0, 0.0, 0.0).numpy() for x in (queries, points))
         pairs = zip(*finite, strict=True)

@@ -1,13 +1,12 @@
-"""Matchings between the points of patches, nearly as cheap as the best bijection, on any device.
+"""Matchings between the points of patches, close to the cheapest bijection, on any device.
 
-An auction first: every prediction without a target bids for the one that is worth most to it, at
-a price at which the second best would do as well, and a little more (Bertsekas 1988). It leaves a
-few predictions for which the free targets lie far away. Where a bijection is asked for, these come
-in by shortest augmenting paths: all others on a path move on by one target, and nobody moves far.
-That takes ten times as long as the auction; a training step lets those few share the target that
-they wanted last. Both only look at the nearest targets of each prediction and count in whole
-numbers, so results are the same bits on every run, and on every device that starts from the same
-costs.
+First an auction (Bertsekas 1988): every prediction without a target bids for its best target, at
+the price that makes the second best equally good, plus a margin. It leaves a few predictions whose
+free targets are far away. For a bijection, shortest augmenting paths match these: the others on a
+path move on by one target each, so none moves far. That takes ten times as long as the auction, so
+a training step lets the few share the target of their last bid. Both stages consider only the
+nearest targets of each prediction and use integers, so results are the same bits in every run, and
+on every device that starts from the same costs.
 """
 
 from __future__ import annotations
@@ -24,28 +23,29 @@ _FUSED_POINTS = 4096
 
 @torch.no_grad()
 def approximate_matching(prediction: Tensor, target: Tensor) -> Tensor:
-    """A bijection whose sum of distances is close to the least, Eq. (15).
+    """A bijection whose sum of distances is close to the smallest possible, Eq. (15).
 
     prediction, target  (B, N, 3)
     returns             (B, N) int64 rows of target; every row once
 
-    The sum exceeds the least by 0.2 % (0.3 % at most) for patches of 1024 points with up to 3 %
-    noise, whose longest distance grows by 20 % at most. Where no bijection exists among the nearest
-    targets (predictions that have collapsed), those left over take the targets left over in the
-    order of their rows; for two independent Gaussian clouds that costs 3 % (6 % at most), and 20 %
-    at worst where points lie closer than the noise is large (`benchmarks/bench_train_step.py`).
+    For patches of 1024 points with up to 3 % noise, the sum exceeds the smallest by 0.2 % (at most
+    0.3 %), and the longest distance grows by at most 20 %. If no bijection exists among the nearest
+    targets (collapsed predictions), unmatched predictions take the unmatched targets in the order
+    of their rows. For two independent Gaussian clouds that costs 3 % (at most 6 %), and at worst
+    20 % if the noise exceeds the spacing of points (`benchmarks/bench_train_step.py`).
     """
     return _matching(prediction, target, bijection=True)
 
 
 @torch.no_grad()
 def auction_matching(prediction: Tensor, target: Tensor) -> Tensor:
-    """Like `approximate_matching`, but a few predictions share targets: the auction alone.
+    """Like `approximate_matching`, but with the auction alone: a few predictions share targets.
 
-    For patches of 1024 of 10,000 points with up to 3 % noise 0 to 16 predictions share a target,
-    and the sum of distances is 0.976 to 1.006 of the least that a bijection has. Where points lie
-    closer than the noise is large, up to 6 % share (`benchmarks/bench_train_step.py` prints such
-    a case): 0.95 of the least. The authors trained with an auction that was no bijection either.
+    For patches of 1024 of 10,000 points with up to 3 % noise, 0 to 16 predictions share a target,
+    and the sum of distances is 0.976 to 1.006 of that of the best bijection. If the noise exceeds
+    the spacing of points, up to 6 % share, and the sum is 0.95 of it
+    (`benchmarks/bench_train_step.py` prints such a case). The authors trained with an auction that
+    was no bijection either.
     """
     return _matching(prediction, target, bijection=False)
 

@@ -1,10 +1,9 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
 """`twin.match_torch` on CUDA: one program per patch from the first bid to the last path.
 
-A lane is a prediction, and a target where targets are looked at. What lanes must see of each other
-lies in memory: a bid or a label is one 64-bit number, and one atomic maximum or minimum decides
-about it, so the order of threads does not matter. Barriers lie between what all lanes read and
-what they write.
+A lane stands for a prediction, and for a target in steps over targets. Lanes communicate through
+memory. A bid or a label is one 64-bit number that a single atomic maximum or minimum decides, so
+the order of threads does not matter. Barriers separate what all lanes read from what they write.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ TINY = tl.constexpr(torch.finfo(torch.float32).tiny)
 NO_LABEL = tl.constexpr(twin.UNREACHED << twin.OWNER_BITS)
 
 WARPS = 32
-"""Of one program: a bijection of 1024 rows takes 1.9 ms with 32 (64 patches, H200) and 2.3 ms with
-16, an auction 0.2 ms."""
+"""Warps of a program. A bijection of 1024 rows takes 1.9 ms with 32 (64 patches, H200) and 2.3 ms
+with 16; an auction takes 0.2 ms."""
 
 
 @triton.jit
@@ -54,7 +53,7 @@ def _count(flags):
 
 @triton.jit
 def _auction(candidates, costs, bids, row, is_row, points, MARGIN, ROUNDS, K: tl.constexpr):
-    """Targets that predictions have or wanted last (`twin._auction`)."""
+    """Targets that predictions hold or bid for last (`twin._auction`)."""
     held = tl.full(row.shape, -1, tl.int32)
     bidders = points
     for _ in range(ROUNDS):
@@ -86,7 +85,7 @@ def _auction(candidates, costs, bids, row, is_row, points, MARGIN, ROUNDS, K: tl
 
 @triton.jit
 def _grow_trees(candidates, costs, bids, labels, held, row, is_row, points, HOPS, K: tl.constexpr):
-    """Labels of targets: length of the shortest path, and the prediction that it comes from."""
+    """Label targets with the length of the shortest path, and the prediction before them."""
     waiting = is_row & (held < 0)
     cheapest = tl.full(row.shape, UNREACHED, tl.int32)
     has = tl.zeros(row.shape, tl.int32)
@@ -118,7 +117,7 @@ def _grow_trees(candidates, costs, bids, labels, held, row, is_row, points, HOPS
 
 @triton.jit
 def _take_paths(bids, labels, goals, rows, row, is_row, HOPS):
-    """Everybody on the shortest path of a tree moves on by one target; returns how many paths."""
+    """Move all predictions on the shortest path of each tree by one target; returns the paths."""
     label = tl.load(labels + row, mask=is_row, other=NO_LABEL)
     bid = tl.load(bids + row, mask=is_row, other=1)
     free = (_low(bid) == 0) & (_high(label) < UNREACHED)
@@ -159,7 +158,7 @@ def _complete(
     candidates, costs, bids, labels, goals, rows, held, row, is_row, points,
     PHASES, HOPS, K: tl.constexpr,
 ):  # fmt: skip
-    """Match the predictions that are left without a target."""
+    """Match the predictions that have no target yet."""
     paths, waiting = 1, _count(is_row & (held < 0))
     for _ in range(PHASES):
         if (paths > 0) & (waiting > 0):
@@ -227,7 +226,7 @@ def costs_kernel(
     y = tl.load(prediction + 1, mask=is_row, other=0.0)
     z = tl.load(prediction + 2, mask=is_row, other=0.0)
     unit = 0.0
-    # The last one first: its distance is the unit.
+    # The last one first: its mean distance is the unit.
     for k in tl.static_range(K - 1, -1, -1):
         candidate = tl.load(candidates + k, mask=is_row, other=0).to(tl.int32)
         target = target_ptr + (patch * points + candidate) * 3
@@ -247,9 +246,11 @@ def costs_kernel(
 def match_nearest(
     prediction: Tensor, target: Tensor, candidates: Tensor, bijection: bool
 ) -> Tensor:
-    """Rows (B, N) int64 of targets (B, N, 3), of which predictions (B, N, 3) have candidates.
+    """Rows (B, N) int64 of targets for predictions (B, N, 3).
 
+    target      (B, N, 3)
     candidates  (B, N, K) rows of targets, nearest first
+    bijection   as in `match`
     """
     batch, points, k = candidates.shape
     rows, costs = candidates.new_empty((2, batch, k, points), dtype=torch.int32)
@@ -263,7 +264,7 @@ def match_nearest(
 def match(candidates: Tensor, costs: Tensor, bijection: bool) -> Tensor:
     """Rows (B, N) int64 of targets, given int32 candidates and costs (B, K, N).
 
-    bijection  whether every target is matched once; else the auction decides alone
+    bijection  match every target once; else the auction alone decides
     """
     batch, k, points = candidates.shape
     scratch = candidates.new_empty((3, batch, points), dtype=torch.long)

@@ -9,14 +9,14 @@ CANDIDATES = 16
 """Nearest targets that a prediction may be matched with."""
 MARGIN = 32
 SHARED_MARGIN = 64
-"""Whole numbers by which a bid exceeds what makes two targets equal: the less, the closer to the
-best and the longer the auction. A larger one where no paths follow."""
+"""By how much a bid exceeds the price that makes the two best targets equal. A smaller margin gives
+a better matching and a longer auction; it is larger if no paths follow."""
 RESOLUTION = 40 * MARGIN
-"""Costs count in this part of the mean distance to the last candidate."""
+"""Units of cost in the mean distance to the last candidate."""
 ROUNDS = 60
 PHASES = 12
 HOPS = 96
-"""Rounds of bidding; times that paths are looked for; edges of a path without a target."""
+"""Rounds of bidding; searches for paths; most edges of a path."""
 
 OWNER_BITS = 32
 OWNER = (1 << OWNER_BITS) - 1
@@ -26,9 +26,9 @@ UNREACHED = 1 << 30
 
 
 def candidate_costs(prediction: Tensor, target: Tensor, candidates: Tensor) -> Tensor:
-    """(B, N, K) int32: distances to candidates (B, N, K), as whole numbers on a patch's own scale.
+    """(B, N, K) int32: distances to candidates (B, N, K) as integers, on the scale of a patch.
 
-    What is not finite costs most.
+    Distances that are not finite cost most.
     """
     rows = candidates.flatten(1)[..., None].expand(-1, -1, 3)
     near = target.gather(1, rows).view(*candidates.shape, 3)
@@ -41,8 +41,7 @@ def candidate_costs(prediction: Tensor, target: Tensor, candidates: Tensor) -> T
 def match_torch(candidates: Tensor, costs: Tensor, bijection: bool) -> Tensor:
     """Rows (B, N) of targets, given candidates (B, N, K) and their costs as int32 (B, N, K).
 
-    Rows are counted through all patches in here, so that each step only touches the rows it
-    changes.
+    Inside, rows count through all patches, so that each step touches only the rows that it changes.
     """
     batch, points, k = candidates.shape
     first = torch.arange(batch, device=costs.device)[:, None] * points
@@ -62,10 +61,10 @@ def match_torch(candidates: Tensor, costs: Tensor, bijection: bool) -> Tensor:
 
 
 def _auction(candidates: Tensor, costs: Tensor, margin: int) -> tuple[Tensor, Tensor]:
-    """Targets that predictions have or wanted last, and bids for targets: (B N,) each.
+    """Targets that predictions hold or bid for last, and bids for targets: (B N,) each.
 
-    A bid is its price and the row after its bidder's in one number, so that the highest bid
-    decides about both; where prices are equal, the higher row wins.
+    A bid holds its price and the row of its bidder plus 1 in one number, so that one maximum
+    decides both. Of equal prices, the higher row wins.
     """
     held = costs.new_full((len(costs),), -1)
     bids = torch.zeros_like(held)
@@ -90,9 +89,9 @@ def _auction(candidates: Tensor, costs: Tensor, margin: int) -> tuple[Tensor, Te
 def _augment(candidates: Tensor, costs: Tensor, held: Tensor, bids: Tensor, points: int) -> None:
     """Match one more prediction for every tree of shortest paths that reaches a free target.
 
-    Trees grow from the predictions that wait, over candidates to their holders and on. An edge is
-    as long as its target is dearer than what the prediction has; it counts 1 more than that, so
-    that no path can run in a circle. held and bids are changed in place.
+    Trees grow from unmatched predictions, over candidates to the predictions that hold these, and
+    on. The length of an edge is the difference in price between its target and the one that the
+    prediction holds, plus 1, so that no path runs in a circle. Changes held and bids in place.
     """
     row = torch.arange(len(held), device=held.device)
     waiting = held < 0

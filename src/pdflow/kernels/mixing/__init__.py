@@ -1,4 +1,4 @@
-"""Affine maps of the channels of all points, as in permutation layers and actnorms."""
+"""Affine maps of channels, the same for all points: permutation layers, actnorms and filters."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _FUSED_CHANNELS = 64
 def affine(x: Tensor, matrix: Tensor, bias: Tensor, *, relu: bool = False) -> Tensor:
     """x A + b, or relu(x A + b), for x (B, N, C), A (C, D) and b (D,) -> (B, N, D).
 
-    x may be bf16 where the fused kernels run; all else keeps fp32. Where a GPU may round products,
-    the gradient of x is rounded to tf32, and that of A as asked for.
+    For the fused kernels, x may be bf16; all else is fp32. If torch's setting lets a GPU round
+    products, the gradient of x is rounded to tf32, and that of A as the setting says.
     """
     fused = matrix.dtype == torch.float32 and max(matrix.shape) <= _FUSED_CHANNELS
     precision = default_precision(matrix.dtype)
@@ -32,14 +32,14 @@ def affine(x: Tensor, matrix: Tensor, bias: Tensor, *, relu: bool = False) -> Te
 def mixing_maps(
     lu: Tensor, mu: Tensor, sigma: Tensor, signs: Tensor, order: Tensor, inverse: bool = False
 ) -> Maps:
-    """The maps of L blocks, or their inverses.
+    """Permutation layer and actnorm of L blocks, Table 5, as affine maps, or their inverses.
 
-    lu         (L, C, C) factors of W, packed as `InvertibleLinear` keeps them, with the signs
-               (L, C) of diag U and the order (L, C) of rows
-    mu, sigma  (L, C) of the actnorm, Table 5
+    lu            (L, C, C) factors of W, packed as in `InvertibleLinear`
+    mu, sigma     (L, C) of the actnorm
+    signs, order  (L, C) signs of diag U, and order of rows
 
-    Matrices are small and what they do to coordinates is exact: all is worked out in float64. The
-    fused kernel, which runs where products may be rounded, keeps float64 for inverses.
+    The matrices are small and act on coordinates, so the twin computes them in float64. The fused
+    kernel, which runs if products may be rounded, uses float64 for inverses only.
     """
     if runs_triton(lu) and lu.dtype == torch.float32 and lu.shape[-1] <= _FUSED_CHANNELS:
         precision = default_precision(lu.dtype)

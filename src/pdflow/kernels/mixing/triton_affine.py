@@ -1,8 +1,8 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
 """x A + b, or relu(x A + b), for every point on CUDA, with all gradients in one kernel.
 
-The forward product mixes coordinates, so it keeps the digits of fp32, also where products are
-rounded: operands are split into two numbers in fp16 each, and three products are summed.
+The forward product mixes coordinates, so it keeps the digits of fp32 even if products may be
+rounded: each operand is split into two fp16 numbers, and three products are summed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch import Tensor
 from pdflow.kernels.triton_launch import Launch, arithmetic, programs_for, sum_partials, tiling
 
 EXPONENT = tl.constexpr(0x7F800000)
-"""Bits of a number in fp32 that say its power of two."""
+"""Exponent bits of an fp32 number."""
 ONE = tl.constexpr(0x3F800000)
 """Bits of 1 in fp32."""
 
@@ -43,8 +43,8 @@ def affine_forward_kernel(
 ):  # fmt: skip
     """Every num_programs-th tile of TILE points; the matrix stays in shared memory.
 
-    HALVES  operands are two numbers in fp16 each; rows of the matrix are brought below two, and
-            channels of x as far up, so that both fit
+    HALVES  each operand is two fp16 numbers; rows of the matrix are scaled below 2, and channels of
+            x by the reciprocals, so that both fit into fp16
     EVEN    all tiles are full
     """
     in_column = tl.arange(0, PADDED_IN)
@@ -88,7 +88,7 @@ def affine_backward_kernel(
     RELU: tl.constexpr, TILE: tl.constexpr, STAGES: tl.constexpr, DOT: tl.constexpr,
     INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Every num_programs-th tile; dA and db leave as one sum per program."""
+    """Every num_programs-th tile; leaves one sum per program for dA and db."""
     in_column = tl.arange(0, PADDED_IN)
     out_column = tl.arange(0, PADDED_OUT)
     is_in = in_column < IN
@@ -169,7 +169,7 @@ def backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Launch the backward kernel: gradients of x, matrix and bias.
 
-    y  what came out of the relu, where there is one
+    y  output of the relu, if there is one
     """
     rows = x.shape[0] * x.shape[1]
     inputs, outputs = matrix.shape

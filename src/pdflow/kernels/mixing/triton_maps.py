@@ -1,8 +1,7 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
 """Affine maps of all blocks from their LU factors on CUDA: one small kernel each way.
 
-A program makes the map of one block. Inverses are found by substitution, a row at a time, in
-float64.
+A program computes the map of one block. Inverses use substitution, row by row, in float64.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def mixing_forward_kernel(
     lu_ptr, signs_ptr, order_ptr, mu_ptr, sigma_ptr, matrix_ptr, bias_ptr, log_det_ptr, middle_ptr,
     C: tl.constexpr, P: tl.constexpr, INVERSE: tl.constexpr, INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """One block; the inverse leaves (L U)^-1 for the backward, too."""
+    """One block; the inverse also stores (L U)^-1 for the backward."""
     block = tl.program_id(0)
     lu_ptr += block * C * C
     matrix_ptr += block * C * C

@@ -37,9 +37,9 @@ def mixing_maps_torch(
 def with_norms(
     matrices: Tensor, log_dets: Tensor, mu: Tensor, sigma: Tensor, inverse: bool
 ) -> Maps:
-    """Maps of the channels, x A with float64 matrices (L, C, C), and the actnorms after them.
+    """Maps x A of the channels, with float64 matrices (L, C, C), and the actnorms after them.
 
-    inverse  the matrices, and what is returned, belong to the inverse maps
+    inverse  the matrices and the result belong to the inverse maps
     """
     dtype = mu.dtype
     mu, sigma = mu.double(), sigma.double()
