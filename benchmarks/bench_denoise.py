@@ -1,11 +1,11 @@
-"""Denoising from array to array, beside what its arithmetic would take as one matrix product.
+"""Time of denoising from array to array, compared with a matrix product of the same arithmetic.
 
     python benchmarks/bench_denoise.py [--model FILE] [--rounds 5] [--sizes 10000,100000,1000000]
 
 The paper's network needs 155 GFLOP for 10,000 points in one pass with threefold overlap (29
-patches); the yardstick is the time these take at the rate of a 2048 x 2048 float32 product of
-torch on all cores, measured between the runs. Start-up, imports and compilation are not counted.
-The network that is timed is the shipped one unless a file is named.
+patches). The yardstick is the time for these at the rate of a 2048 x 2048 float32 product of torch
+on all cores, measured between the runs. Start-up, imports and compilation are not counted. The
+shipped network is timed unless a file is given.
 """
 
 from __future__ import annotations
@@ -62,7 +62,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--model", default=DEFAULT_MODEL, help="a weight file, or a shipped name")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--sizes", default="10000,100000", help="points, with commas between")
+    parser.add_argument(
+        "--sizes", default="10000,100000", help="numbers of points, separated by commas"
+    )
     given = parser.parse_args()
     print(describe_machine())
     print(f"torch {torch.__version__}, commit {source_version()}, seed {SEED}, model {given.model}")
@@ -93,9 +95,9 @@ def main() -> None:
 def compare(
     runs: dict[str, Callable[[], object]], rounds: int
 ) -> tuple[float, dict[str, float], dict[str, dict[str, float]]]:
-    """Matrix rate, best seconds of every run, and where they were spent.
+    """Rate of the matrix product, best seconds of every run, and seconds per stage.
 
-    All take turns, so that a busy moment of the machine hits all of them.
+    All take turns, so that a busy moment of the machine affects all of them.
     """
     matrix = torch.randn(MATRIX, MATRIX, generator=torch.Generator().manual_seed(SEED))
     product = np.inf
@@ -144,7 +146,7 @@ def stage_times() -> Iterator[dict[str, float]]:
 
 
 def grow(model: Any, size: int) -> float:
-    """Denoise `size` points and print a line; returns seconds per pass."""
+    """Denoise `size` points, print a line, and return the seconds per pass."""
     cloud = bumpy_sphere(size)
     start = time.perf_counter()
     report = Denoiser(model, seed=SEED)(cloud).report
@@ -155,7 +157,7 @@ def grow(model: Any, size: int) -> float:
 
 
 def bumpy_sphere(count: int) -> PointCloud:
-    """Noisy points on a sphere with waves in it."""
+    """Noisy points on a wavy sphere."""
     rng = np.random.default_rng(SEED)
     way = rng.normal(size=(count, 3))
     way /= np.linalg.norm(way, axis=1, keepdims=True)

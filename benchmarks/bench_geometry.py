@@ -1,11 +1,10 @@
-"""Farthest point sampling and nearest neighbours, beside scipy, Open3D and fpsample.
+"""Time of farthest point sampling and nearest neighbours, compared with scipy, Open3D and fpsample.
 
     python benchmarks/bench_geometry.py [--quick]
 
-The tools take turns, round after round, so that a busy moment of the machine hits all of them;
-the best time of each counts. What is not installed is skipped with a reason. Times include
-building the tree. fpsample and Open3D get float32 and float64 as they want them, converted
-beforehand.
+The tools take turns, so that a busy moment of the machine affects all of them; the best time of
+each counts. Tools that are not installed are skipped with a reason. Times include building the
+tree. fpsample gets float32 and Open3D float64, converted beforehand.
 """
 
 from __future__ import annotations
@@ -30,7 +29,9 @@ Runs = dict[str, Callable[[], object]]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="leave the clouds of a million out")
+    parser.add_argument(
+        "--quick", action="store_true", help="leave out the clouds of a million points"
+    )
     quick = parser.parse_args().quick
     print(describe_machine())
     print(f"commit {source_version()}, seed {SEED}")
@@ -76,7 +77,7 @@ def sampling_runs(points: np.ndarray, count: int, peers: dict[str, ModuleType | 
             )
     if open3d := peers["open3d"]:
         cloud = open3d.geometry.PointCloud(open3d.utility.Vector3dVector(points))
-        # Minutes for a million points, and all of the points are merely copied.
+        # A million points would take minutes, and taking all points is a mere copy.
         if count < len(points) <= 100_000:
             runs["open3d"] = lambda: cloud.farthest_point_down_sample(count)
     return runs
@@ -103,7 +104,7 @@ def neighbour_runs(
 
 
 def sorted_by_cell(spatial: ModuleType, points: np.ndarray, k: int) -> tuple[Any, Any]:
-    """scipy's tree on points sorted by cells of about eight, and the answers put back in order."""
+    """scipy's tree on points sorted by cells of about eight, with results in the old order."""
     low = points.min(0)
     cell = np.cbrt(np.prod(points.max(0) - low) / len(points) * 8)
     cells = ((points - low) / cell).astype(np.int64)
@@ -115,7 +116,7 @@ def sorted_by_cell(spatial: ModuleType, points: np.ndarray, k: int) -> tuple[Any
 
 
 def measure(title: str, runs: Runs, rounds: int) -> None:
-    """Call all in turn, `rounds` times after one to warm up, and print the best of each."""
+    """Call all in turn, `rounds` times after a warm-up, and print the best time of each."""
     best = dict.fromkeys(runs, np.inf)
     for turn in range(rounds + 1):
         for name, run in runs.items():
@@ -139,7 +140,7 @@ def octahedron() -> tuple[np.ndarray, np.ndarray]:
 
 
 def find(module: str) -> ModuleType | None:
-    """The module of a peer, or None after saying why it is left out."""
+    """The module of a tool, or None after printing why it is skipped."""
     package = module.partition(".")[0]
     try:
         found = importlib.import_module(module)

@@ -1,10 +1,10 @@
-"""A million points through the whole pipeline on one GPU, by stage; and what precision costs.
+"""Time of a million points through the whole pipeline on one GPU, by stage and by precision.
 
     python benchmarks/bench_gpu_denoise.py [--points 1000000] [--rounds 5] [--model NAME or FILE]
 
 One pass in `points` mode, from array to array. Start-up (imports, compilation, weights) is not
-counted: a small cloud goes through first. The second table compares the network in the precisions
-of its fused kernels with itself in float64, relative to the radius of a patch.
+counted: a small cloud is denoised first. The second table gives the deviation of the network in the
+precisions of its fused kernels from float64, relative to the radius of a patch.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Time of every metric on 50K points against a mesh of 20480 faces, beside libigl.
+"""Time of every metric on 50K points and a mesh of 20480 faces, compared with libigl.
 
     python benchmarks/bench_metrics.py
 
-Best of three runs each, after one that compiles. The last line is all metrics but uniformity and
-EMD (which is limited to 4096 points) together, sharing what they share: the target is 2 s on
-2 cores.
+Best of three runs each, after one that compiles. The last line computes all metrics together,
+except uniformity and EMD (which is limited to 4096 points); the target is 2 s on 2 cores.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ SEED = 0
 
 
 def bumpy_sphere() -> TriangleMesh:
-    """A sphere with bumps, from an icosahedron whose faces are cut in four five times."""
+    """A sphere with bumps, from an icosahedron whose faces are split in four five times."""
     golden = (1 + 5**0.5) / 2
     signs = [(a, b) for a in (-1, 1) for b in (-golden, golden)]
     vertices = np.array([np.roll((0, a, b), k) for a, b in signs for k in range(3)])

@@ -1,4 +1,4 @@
-"""How near the noise estimate comes, and how long it takes.
+"""Accuracy and time of the noise estimate.
 
     python benchmarks/bench_noise_estimate.py [--data DIR] [--only shapes|own|time]
 
@@ -6,8 +6,8 @@ shapes  the 20 test shapes of PUSet at 10K and 50K points with the paper's noise
 own     shapes of our own: other kinds of noise, other densities, after smoothing; a real scan
 time    seconds for 10K to 1M points
 
-DIR holds punet_test.npz and ruemadame_28.npz; what is not there is left out. Nothing was fitted
-to, or chosen by, the test shapes.
+DIR holds punet_test.npz and ruemadame_28.npz; a missing file is skipped. Nothing was fitted to the
+test shapes or chosen on them.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def main() -> None:
 
 def measure_test_shapes(pack: Path) -> None:
     if not pack.exists():
-        print(f"\n{pack} is not there: test shapes left out")
+        print(f"\n{pack} does not exist: test shapes skipped")
         return
     arrays = dict(np.load(pack))
     names = sorted({key.split("/")[2] for key in arrays if key.startswith("draw/")})
@@ -113,7 +113,7 @@ def measure_densities() -> None:
 
 
 def measure_smoothed() -> None:
-    """What is left after smoothing is smaller, and neighbours share it."""
+    """The remainder after smoothing is smaller, and neighbours share it."""
     print(
         "\nsphere, 10K points, after projection to the mean plane of 32 neighbours, again and again"
     )
@@ -133,7 +133,7 @@ def measure_smoothed() -> None:
 
 def measure_scan(pack: Path) -> None:
     if not pack.exists():
-        print(f"\n{pack} is not there: the scan is left out")
+        print(f"\n{pack} does not exist: scan skipped")
         return
     with np.load(pack) as arrays:
         points = arrays["points"]

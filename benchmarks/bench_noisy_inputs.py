@@ -1,8 +1,8 @@
-"""Metrics of the noisy inputs of PUSet, beside the figures measured independently.
+"""Metrics of the noisy inputs of PUSet, compared with independently measured values.
 
     python benchmarks/bench_noisy_inputs.py [PACK]
 
-PACK is the packed benchmark data (punet_test.npz), by default the one beside the checkout. The
+PACK is the packed benchmark data (punet_test.npz), by default the file beside the checkout. The
 inputs are clean + sigma * radius * draw; 20 shapes, 10K points, mean over shapes.
 """
 
@@ -29,7 +29,7 @@ EXPECTED = {
 def main() -> int:
     path = Path(sys.argv[1]) if len(sys.argv) > 1 else PACK
     if not path.is_file():
-        print(f"{path} is not there: name the pack of the benchmark data.", file=sys.stderr)
+        print(f"{path} does not exist: give the file of the benchmark data.", file=sys.stderr)
         return 2
     pack = np.load(path)
     names = sorted({key.split("/")[1] for key in pack.files if key.startswith("mesh/")})

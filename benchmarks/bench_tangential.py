@@ -1,11 +1,11 @@
-"""How far our network moves points along a surface, over how far across it; and what CD says.
+"""Tangential motion of our network relative to normal motion, and its effect on CD.
 
     python benchmarks/bench_tangential.py DATA
 
-DATA is ScoreDenoise's folder: its held-out training shapes, which are evenly sampled, at several
-noise levels. Beside them stand random samples of the same shapes and simulated LiDAR scans of some
-bodies. `EXPLAINED` in `pdflow.geometry.tangential` was chosen by this; CD (e-4) is with all motion
-along the surface, and as `pdflow denoise` leaves it.
+DATA is ScoreDenoise's folder. Measured are its held-out training shapes, which are evenly sampled,
+at several noise levels, random samples of the same shapes, and simulated LiDAR scans of some
+bodies. CD (e-4) is given with unlimited tangential motion, and as `pdflow denoise` limits it. The
+limit `EXPLAINED` was chosen with this script.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""Time the full training step on one CUDA device: patches per second and where the time goes.
+"""Time of the full training step on one CUDA device: patches per second, and time by kernel.
 
     python benchmarks/bench_train_step.py [--batch 64] [--naive-batch 16] [--seed 0]
 
-A step draws a batch from a pool on the device, adds noise, finds neighbours, encodes, decodes,
-matches, and goes back through all of it; then it clips, moves the weights and their average. It
-is one CUDA graph. Beside it stands the naive step: the twins in plain torch, launched one by one,
-at a batch whose edges fit into memory. Clouds are bent noisy sheets; no data is needed.
+A step samples a batch from a pool on the device, adds noise, finds neighbours, encodes, decodes,
+matches, and runs the backward pass; then it clips gradients and updates the weights and their
+average. It is one CUDA graph. It is compared with the naive step: the twins in plain torch,
+launched one by one, with a batch whose edges fit in memory. Clouds are bent noisy sheets; no data
+is needed.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ def recipes(batch: int) -> dict[str, Recipe]:
 
 
 def seconds_per_call(function: Callable[[], object], calls: int) -> float:
-    """Mean time of a call, after one that does not count."""
+    """Mean time of a call, after a warm-up call."""
     function()
     torch.cuda.synchronize()
     began = time.perf_counter()
@@ -102,9 +103,9 @@ def seconds_per_call(function: Callable[[], object], calls: int) -> float:
 
 
 def kind_of(kernel: str) -> str:
-    """The line of the breakdown that a kernel belongs to."""
-    for kind, parts in KINDS.items():
-        if any(part in kernel for part in parts):
+    """The line of the breakdown for a kernel."""
+    for kind, fragments in KINDS.items():
+        if any(fragment in kernel for fragment in fragments):
             return kind
     return OTHER
 
@@ -125,7 +126,7 @@ def print_breakdown(run: Callable[[], object]) -> None:
 
 
 def print_matching(pool: PatchPool, patches: int = 8) -> None:
-    """What matchings find between noisy and clean patches, compared with the best bijection."""
+    """Matchings between noisy and clean patches, compared with the best bijection."""
     batch = pool.sample(patches, LEVELS)
     distances = torch.cdist(batch.noisy.double(), batch.clean.double())
 

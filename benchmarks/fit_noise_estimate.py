@@ -2,13 +2,13 @@
 
     python benchmarks/fit_noise_estimate.py [--data DIR] [--check] [--write]
 
---check  cross-validate: five fits, each judged on the eight shapes that it has not seen
+--check  cross-validate: five fits, each tested on the eight shapes that it has not seen
 --write  fit to all 40 shapes and write src/pdflow/noise/estimate.json
 
-DIR holds punet_train.npz, the 40 training shapes of PUSet. The test shapes are not looked at here.
-Every shape is noised many times over, at levels that span what the estimate must tell apart, and
-varied, so that 40 shapes stand for more: squashed, split into two parallel sheets, thinned evenly
-and unevenly, with outliers, with noise that is not Gaussian. Takes about ten minutes on two cores.
+DIR holds punet_train.npz, the 40 training shapes of PUSet. The test shapes are not used. Every
+shape is noised many times, at all levels that the estimate must distinguish, and augmented:
+squashed, split into two parallel sheets, thinned evenly and unevenly, with outliers, with noise
+that is not Gaussian. Takes about ten minutes on two cores.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ COEFFICIENTS = ROOT / "src/pdflow/noise/estimate.json"
 SEED = 0
 RESOLUTIONS = (10_000, 30_000, 50_000)
 CLOUDS, QUERIES = 96, 250
-"""Clouds made from each shape, and points of each that the network is shown."""
+"""Clouds made from each shape, and query points in each."""
 
 LARGEST = 1.2
-"""Noise above this many reaches is not told apart: the estimate thins such clouds."""
+"""Noise above this many reaches is not distinguished: the estimate subsamples such clouds."""
 
 JUDGED = 0.8
-"""Only clouds whose noise is below this many reaches are judged as a whole."""
+"""Only clouds whose noise is below this many reaches count in the loss of whole clouds."""
 
 HIDDEN = (32, 32)
 EPOCHS, CLOUDS_PER_STEP, RATE = 12, 16, 4e-3
 CLOUD_WEIGHT = 200.0
-"""What the error of a whole cloud counts, beside the likelihood of one query."""
+"""Weight of the error of a whole cloud, relative to the likelihood of one query."""
 
 FOLDS = 5
 LEVELS = (0, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05)
@@ -59,7 +59,7 @@ CHECKED = [(resolution, level) for resolution in (10_000, 50_000) for level in L
 
 
 class Examples(NamedTuple):
-    """What the network is fitted to, for a shape or many.
+    """What the network is fitted to, for one or several shapes.
 
     descriptions  (clouds, QUERIES, C)
     reaches       (clouds, QUERIES)
@@ -90,7 +90,7 @@ def main() -> None:
         print(f"wrote {COEFFICIENTS.relative_to(ROOT)}, {COEFFICIENTS.stat().st_size} bytes")
 
 
-# Shapes and what is made of them
+# Shapes and their noisy versions
 
 
 @cache
@@ -111,7 +111,7 @@ def clean_points(pack: Path, resolution: int, name: str) -> np.ndarray:
 
 
 def make_examples(pack: Path, shape: int) -> Examples:
-    """Noisy clouds of one shape, seen from some of their points."""
+    """Noisy clouds of one shape, described at some of their points."""
     name = shape_names(pack)[shape]
     descriptions, reaches, sigmas = [], [], []
     for number in range(CLOUDS):
@@ -130,7 +130,7 @@ def make_examples(pack: Path, shape: int) -> Examples:
 
 
 def varied(points: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Squashed, split into sheets, thinned: each of them in some of the cases."""
+    """Squashed, split into sheets, thinned: each in some of the cases."""
     if rng.random() < 0.5:
         points = squashed(points, rng)
     if rng.random() < 0.3:
@@ -167,7 +167,7 @@ def split_into_sheets(points: np.ndarray, rng: np.random.Generator) -> np.ndarra
 
 
 def random_sigma(points: np.ndarray, rng: np.random.Generator) -> float:
-    """None at all, 0.1 to 6 % of the radius, or 0.03 to 5 times the spacing."""
+    """Zero, 0.1 to 6 % of the radius, or 0.03 to 5 times the spacing."""
     radius = unit_sphere(points).scale
     kind = rng.random()
     if kind < 0.08:
@@ -179,7 +179,7 @@ def random_sigma(points: np.ndarray, rng: np.random.Generator) -> float:
 
 
 def random_offsets(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-    """Offsets with standard deviation 1 per axis: Gaussian in most clouds, as real noise is not."""
+    """Offsets with standard deviation 1 per axis: Gaussian in most clouds, but not in all."""
     kind = rng.random()
     if kind < 0.1:
         return rng.laplace(scale=0.5**0.5, size=shape)
@@ -203,9 +203,8 @@ def scatter(points: np.ndarray, rng: np.random.Generator) -> None:
 def fit(examples: list[Examples]) -> dict[str, Any]:
     """The network as a document, fitted to every query and, more so, to every cloud.
 
-    For a query the network is to say log(sigma / reach + OFFSET) and how far off it may be (the
-    likelihood of a Laplace distribution); over a cloud its errors, weighted by how sure it is,
-    are to cancel.
+    For a query, the network predicts log(sigma / reach + OFFSET) and its spread (the likelihood of
+    a Laplace distribution). Over a cloud, its errors, weighted by their spread, should cancel.
     """
     import torch
     from torch import nn
@@ -222,8 +221,8 @@ def fit(examples: list[Examples]) -> dict[str, Any]:
 
     widths = (x.shape[-1], *HIDDEN, 2)
     linears = [nn.Linear(a, b) for a, b in pairwise(widths)]
-    parts = [part for linear in linears for part in (linear, nn.SiLU())]
-    network = nn.Sequential(*parts[:-1])
+    layers = [layer for linear in linears for layer in (linear, nn.SiLU())]
+    network = nn.Sequential(*layers[:-1])
     steps = len(x) // CLOUDS_PER_STEP
     optimizer = torch.optim.Adam(network.parameters(), RATE)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, total_steps=EPOCHS * steps)
@@ -239,12 +238,12 @@ def fit(examples: list[Examples]) -> dict[str, Any]:
             (of_queries + CLOUD_WEIGHT * of_clouds).backward()
             optimizer.step()
             schedule.step()
-    layers = [{"weights": rounded(one.weight), "bias": rounded(one.bias)} for one in linears]
-    return {"mean": rounded(mean), "std": rounded(std), "layers": layers}
+    fitted = [{"weights": rounded(one.weight), "bias": rounded(one.bias)} for one in linears]
+    return {"mean": rounded(mean), "std": rounded(std), "layers": fitted}
 
 
 def rounded(values: Any) -> Any:
-    """Nested lists of numbers with four digits: more cannot be measured."""
+    """Nested lists of numbers with four digits, which is all that can be measured."""
     numbers = np.asarray(values.detach() if hasattr(values, "detach") else values, np.float64)
     return np.vectorize(lambda number: float(f"{number:.4g}"))(numbers).tolist()
 
@@ -263,7 +262,7 @@ def as_text(document: dict[str, Any], shapes: int) -> str:
 
 
 def cross_validate(pack: Path, examples: list[Examples], pool: ProcessPoolExecutor) -> np.ndarray:
-    """Estimates (shapes, CHECKED), of networks that were fitted to other shapes."""
+    """Estimates (shapes, CHECKED) by networks fitted to other shapes."""
     turns = np.random.default_rng(SEED).permutation(len(examples))
     jobs = {}
     for fold in range(FOLDS):
@@ -274,7 +273,7 @@ def cross_validate(pack: Path, examples: list[Examples], pool: ProcessPoolExecut
 
 
 def check_shape(pack: Path, shape: int, network: Network) -> list[float]:
-    """Estimates for one unseen shape, as parts of its radius."""
+    """Estimates for one unseen shape, relative to its radius."""
     name = shape_names(pack)[shape]
     estimates = []
     for number, (resolution, level) in enumerate(CHECKED):

@@ -1,14 +1,15 @@
-"""Train variants of our recipe alike, briefly, and compare them on the held-out shapes.
+"""Train variants of our recipe briefly and alike, and compare them on the held-out shapes.
 
     python benchmarks/try_candidates.py DATA --init pdflow-base.safetensors [--steps 2500]
         [--only "NAME;NAME"] [-o FOLDER]
 
-DATA is a folder that `pdflow train` reads. A variant changes one thing of `pdflow-base`. Losses and
-data go on from the weights given with --init, as the end of a training does; other networks start
-from random weights. All get the same steps with a rate that falls to zero. What is printed is
-what one pass leaves of the noise in held-out patches at 1, 2 and 3 %: of distances to the rows
-(`error`) and to the nearest points (`chamfer`); 1 is doing nothing. Short trainings favour what
-learns fast. Weights and results are kept in FOLDER; a variant that is there is not trained again.
+DATA is a folder that `pdflow train` reads. A variant changes one thing in `pdflow-base`. Variants
+of losses and data continue from the weights given with --init, like the end of a training; variants
+of the network start from random weights. All get the same number of steps with a rate that falls to
+zero. Printed is the share of the noise that remains after one pass in held-out patches at 1, 2 and
+3 %: by the distances to the clean rows (`error`) and to the nearest points (`chamfer`); 1 is the
+input. Short trainings favour variants that learn fast. Weights and results are kept in FOLDER; a
+variant with stored results is not trained again.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ FRESH: dict[str, dict[str, dict[str, Any]]] = {
 
 
 def variant(changes: dict[str, dict[str, Any]], steps: int) -> Recipe:
-    """`pdflow-base` with a falling rate, the same validation for all, and these changes."""
+    """`pdflow-base` with these changes, a falling rate, and the same validation for all."""
     recipe = load_recipe("pdflow-base")
     recipe = replace(
         recipe,
@@ -98,7 +99,7 @@ def variant(changes: dict[str, dict[str, Any]], steps: int) -> Recipe:
 def measure(
     recipe: Recipe, shapes: Source, device: str, init: Path | None, weights: Path
 ) -> dict[str, Any]:
-    """Train a recipe; steps, patches, parameters and what is left on held-out patches."""
+    """Train a recipe; steps, patches, parameters and the remaining noise on held-out patches."""
     kept, held = shapes.split(recipe.data.holdout)
     generator = torch.Generator(device).manual_seed(recipe.optim.seed)
     pool = kept.pool(recipe.data.seeds, recipe.model.patch_points, generator)
@@ -129,7 +130,7 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("--init", type=Path, required=True)
     parser.add_argument("--steps", type=int, default=2500)
-    parser.add_argument("--only", help="names of variants with semicolons between")
+    parser.add_argument("--only", help="names of variants, separated by semicolons")
     parser.add_argument("-o", "--output", type=Path, default=Path("candidates"))
     given = parser.parse_args()
     device = best_device()

@@ -3,9 +3,9 @@
     python benchmarks/tune_peers.py DATA [--peers cgal-jet,pcl-mls] [--write]
 
 DATA is ScoreDenoise's folder layout. Every peer gets one `Rule` for all densities and noise levels:
-where to look follows from noise and spacing that are estimated from the cloud, so that no peer is
-told the noise level, as ours is not. Its numbers are searched one after the other (noises,
-spacings, repeat, noises again, strength), each at the value with the least mean of log CD over the
+its neighbourhood follows from noise and spacing estimated from the cloud, so no peer gets the noise
+level, and neither does pdflow. The numbers are searched one after the other (noises, spacings,
+repeat, noises again, strength); each is set to the value with the least mean of log CD over the
 cells: 10K points at 1, 2 and 3 % on five shapes, and 50K at the same levels on one shape each.
 `--write` stores the result in `src/pdflow/bench/peers/parameters.json`.
 """
@@ -45,14 +45,14 @@ STRENGTHS = {
     "open3d-taubin": (10.0, 5.0, 20.0),
     "open3d-outliers": (2.0, 1.0, 3.0, 4.0),
 }
-"""The further number of a peer; the first one is the start."""
+"""The further parameter of a peer; the first value is the start."""
 NO_NEIGHBOURHOOD = ("open3d-outliers",)
 SLOW = ("cgal-wlop", "open3d-taubin")
-"""Tuned on fewer cases and without repeats: up to a minute a cloud at 50K."""
+"""Tuned on fewer cases and without repeats: they take up to a minute per cloud at 50K."""
 
 
 def cases(data: Path, slow: bool) -> Iterator[tuple[str, Case]]:
-    """Cell name and case of all that is tuned on; noise of seed 0."""
+    """Cell name and case of everything to tune on; the noise has seed 0."""
     holdout = load_recipe("pdflow").data.holdout
     for points in (10_000, 50_000):
         for level, dense in zip(LEVELS, DENSE_SHAPES, strict=True):

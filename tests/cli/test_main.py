@@ -224,7 +224,7 @@ def test_version_is_said(pdflow):
 def test_every_option_has_a_help_text_and_stands_in_the_documents(name):
     page = (Path(__file__).parents[2] / "docs" / "commands.md").read_text()
     section = page.split(f"\n## pdflow {name}\n")[1].split("\n## ")[0]
-    common = page.split("\n## Options of all commands\n")[1].split("\n## ")[0]
+    common = page.split("\n## Common options\n")[1].split("\n## ")[0]
     for parameter in get_command(app).commands[name].params:
         assert getattr(parameter, "help", None), parameter.name
         for option in parameter.opts:
