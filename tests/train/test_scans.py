@@ -9,8 +9,14 @@ from typing import Any
 import pytest
 import torch
 
+from pdflow.config import FlowConfig
 from pdflow.errors import PdflowError
+from pdflow.model import PDFlow
 from pdflow.scenes.packed import PackedScans
+from pdflow.train.data import Batch, PatchPool
+from pdflow.train.loop import Trainer
+from pdflow.train.losses import LossConfig, joint_loss
+from pdflow.train.recipe import DataConfig, OptimConfig, Recipe
 from pdflow.train.scan_errors import (
     ERRORS,
     OUTLIER_SHARES,
@@ -19,7 +25,7 @@ from pdflow.train.scan_errors import (
     draw_mixed_pixels,
     draw_outliers,
 )
-from pdflow.train.scans import ScanBatch, ScanMix, ScanPool
+from pdflow.train.scans import ScanMix, ScanPool
 
 POINTS = 64
 QUIET = ScanMix(clean=0.0, mixed_pixels=0.0, outliers=0.0)
@@ -31,9 +37,7 @@ def pool() -> ScanPool:
     return ScanPool.cut(scans, 16, POINTS, torch.Generator().manual_seed(0))
 
 
-def drawn(
-    pool: ScanPool, mix: ScanMix, batch: int = 64, seed: int = 0, **options: Any
-) -> ScanBatch:
+def drawn(pool: ScanPool, mix: ScanMix, batch: int = 64, seed: int = 0, **options: Any) -> Batch:
     generator = torch.Generator().manual_seed(seed)
     return pool.sample(batch, generator=generator, mix=mix, **options)
 
@@ -269,3 +273,40 @@ def test_a_batch_can_be_recorded(pool: ScanPool) -> None:
     graph.replay()
     assert torch.isfinite(first).all()
     assert not torch.equal(first, batch.noisy)
+
+
+def test_a_step_takes_its_share_from_scans() -> None:
+    packed = PackedScans.build(range(2))
+    recipe = Recipe(
+        "mixed",
+        FlowConfig(
+            edge_neighbours=(0,), augment_dims=5, hidden=8, condition_neighbours=4,
+            condition_hidden=8, condition_features=8, augment_hidden=8, patch_points=64,
+        ),
+        data=DataConfig(scans=0.25),
+        loss=LossConfig(matching="paired", chamfer=0.1),
+        optim=OptimConfig(batch=8, steps=1),
+    )  # fmt: skip
+    generator = torch.Generator().manual_seed(0)
+    shapes = PatchPool(torch.randn(4, 128, 3, generator=generator), 64)
+    trainer = Trainer(recipe, shapes, "cpu", scans=ScanPool.cut(packed, 4, 64, generator))
+    assert trainer.batch.noisy.shape == (8, 64, 3)
+    assert trainer.batch.weight is not None
+    assert (trainer.batch.weight[:6] == 1).all()
+    trainer.fit()
+    assert int(trainer.skipped) == 0
+
+
+def test_points_without_weight_do_not_count() -> None:
+    torch.manual_seed(0)
+    model = PDFlow(FlowConfig(edge_neighbours=(0,), augment_dims=0, masked_dims=0, hidden=8))
+    clean = torch.randn(2, 40, 3)
+    weight = torch.ones(2, 40)
+    weight[:, 20:] = 0
+    off = clean + torch.where(weight[..., None] > 0, 0.0, 5.0)
+    config = LossConfig(matching="paired", denoise=0.0)
+    losses = [
+        joint_loss(model, clean, target, config, weight=weight).rec.item()
+        for target in (clean, off)
+    ]
+    assert losses[0] == losses[1]

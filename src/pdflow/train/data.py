@@ -31,12 +31,14 @@ class Batch:
     clean  (B, N, 3) the same points without noise, row by row
     sigma  (B,) standard deviation of the noise, in that frame
     pairs  a second, overlapping patch for each; None unless the loss needs them
+    weight (B, N) of every point in the loss; None counts all alike
     """
 
     noisy: Tensor
     clean: Tensor
     sigma: Tensor
     pairs: PatchPairs | None = None
+    weight: Tensor | None = None
 
     def __getitem__(self, part: slice) -> Batch:
         return self.map(lambda tensor: tensor[part])
@@ -44,13 +46,29 @@ class Batch:
     def map(self, change: Callable[[Tensor], Tensor]) -> Batch:
         """The batch with every tensor changed by the same function."""
         pairs = self.pairs and self.pairs.map(change)
-        return Batch(change(self.noisy), change(self.clean), change(self.sigma), pairs)
+        weight = None if self.weight is None else change(self.weight)
+        return Batch(change(self.noisy), change(self.clean), change(self.sigma), pairs, weight)
 
     def tensors(self) -> dict[str, Tensor]:
         """All tensors by name; not copies."""
         named = {"noisy": self.noisy, "clean": self.clean, "sigma": self.sigma}
+        if self.weight is not None:
+            named["weight"] = self.weight
         pairs = vars(self.pairs) if self.pairs else {}
         return named | {f"pairs.{name}": tensor for name, tensor in pairs.items()}
+
+    def join(self, other: Batch) -> Batch:
+        """One batch of the patches of both; neither has pairs."""
+        weights = [
+            torch.ones_like(batch.noisy[..., 0]) if batch.weight is None else batch.weight
+            for batch in (self, other)
+        ]
+        return Batch(
+            torch.cat([self.noisy, other.noisy]),
+            torch.cat([self.clean, other.clean]),
+            torch.cat([self.sigma, other.sigma]),
+            weight=torch.cat(weights),
+        )
 
 
 class PatchPool:
@@ -119,15 +137,15 @@ class PatchPool:
         """
         device = self.surroundings.device
         picks = torch.randint(len(self.surroundings), (batch,), generator=generator, device=device)
-        scale = _uniform(scales, batch, device, generator)
+        scale = uniform(scales, batch, device, generator)
         rotation = random_rotations(batch, device, generator) * scale[:, None, None]
         if deform:
             shear = torch.randn(batch, 3, 3, generator=generator, device=device)
-            rotation = rotation + deform * _product(rotation, shear)
-        clean = _product(self.surroundings[picks], rotation)
+            rotation = rotation + deform * product(rotation, shear)
+        clean = product(self.surroundings[picks], rotation)
         if bend:
             clean = _bent(clean, bend, generator)
-        level = _uniform(levels, batch, device, generator)
+        level = uniform(levels, batch, device, generator)
         offsets, spread = draw_noise(kinds, (batch, clean.shape[1]), device, generator)
         noisy, sigma = clean + level[:, None, None] * offsets, level * spread
         sought = noisy if cut == "noisy" else clean
@@ -162,7 +180,7 @@ def draw_noise(
     return offsets[chosen, rows], spreads[chosen, rows]
 
 
-def _product(rows: Tensor, matrices: Tensor) -> Tensor:
+def product(rows: Tensor, matrices: Tensor) -> Tensor:
     """rows (B, N, C) times matrices (B, C, 3), in float32 whatever products are rounded to."""
     return (rows[..., None] * matrices[:, None]).sum(-2)
 
@@ -174,12 +192,13 @@ def _bent(clean: Tensor, size: float, generator: torch.Generator | None) -> Tens
     x, y, z = (offsets / radius).unbind(-1)
     squares = torch.stack([x * x, y * y, z * z, x * y, y * z, z * x], -1)
     forms = torch.randn(len(clean), 6, 3, generator=generator, device=clean.device)
-    return clean + size * radius * _product(squares, forms)
+    return clean + size * radius * product(squares, forms)
 
 
-def _uniform(
+def uniform(
     bounds: tuple[float, float], count: int, device: torch.device, generator: torch.Generator | None
 ) -> Tensor:
+    """(count,): random numbers between two bounds."""
     low, high = bounds
     return low + (high - low) * torch.rand(count, generator=generator, device=device)
 

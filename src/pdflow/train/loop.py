@@ -22,6 +22,7 @@ from pdflow.train.data import Batch, PatchPool
 from pdflow.train.initial import start_from
 from pdflow.train.losses import joint_loss
 from pdflow.train.recipe import Recipe
+from pdflow.train.scans import ScanPool
 from pdflow.train.schedule import Schedule
 from pdflow.train.validation import Validation
 
@@ -40,6 +41,7 @@ class Trainer:
     """A network being trained: weights, their average, the optimiser and the random state.
 
     pool        the patches to train on
+    scans       made scans that the recipe's share of each batch is cut from
     validation  patches of held-out shapes; without them nothing is validated
     init        weights to start from: a file or a shipped name
     workers     the processes that share the work, if there are several
@@ -51,11 +53,13 @@ class Trainer:
         pool: PatchPool,
         device: str,
         *,
+        scans: ScanPool | None = None,
         validation: Validation | None = None,
         init: str | Path | None = None,
         workers: Workers | None = None,
     ) -> None:
         self.recipe, self.pool, self.device = recipe, pool, torch.device(device)
+        self.scans = scans
         self.validation, self.workers = validation, workers or Workers()
         torch.manual_seed(recipe.optim.seed)
         configs = recipe.model, recipe.inference
@@ -163,8 +167,10 @@ class Trainer:
 
     def _draw(self) -> Batch:
         data, inference = self.recipe.data, self.recipe.inference
-        return self.pool.sample(
-            self.recipe.optim.batch,
+        radius, centred = inference.fixed_radius, inference.centred
+        from_scans = round(data.scans * self.recipe.optim.batch) if self.scans else 0
+        batch = self.pool.sample(
+            self.recipe.optim.batch - from_scans,
             data.levels,
             data.scales,
             kinds=data.noise,
@@ -172,9 +178,13 @@ class Trainer:
             bend=data.bend,
             cut=data.cut,
             pairs=self.recipe.loss.consistency > 0,
-            radius=inference.fixed_radius,
-            centred=inference.centred,
+            radius=radius,
+            centred=centred,
         )
+        if not self.scans or not from_scans:
+            return batch
+        scans = self.scans.sample(from_scans, data.scan_levels, radius=radius, centred=centred)
+        return batch.join(scans)
 
     def _loss(self, batch: Batch) -> Tensor:
         """The loss and its terms, in the order of TERMS."""
@@ -198,6 +208,7 @@ class Trainer:
             conditioning=conditioning,
             pairs=pairs,
             seeds=batch.noisy[:, :1],
+            weight=batch.weight,
         )
         terms = (loss.total, loss.rec, loss.prior, loss.denoise, loss.chamfer, loss.consistency)
         return torch.stack(terms)

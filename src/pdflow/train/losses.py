@@ -136,6 +136,7 @@ def joint_loss(
     conditioning: Tensor | None = None,
     pairs: PatchPairs | None = None,
     seeds: Tensor | None = None,
+    weight: Tensor | None = None,
     generator: torch.Generator | None = None,
 ) -> LossTerms:
     """Eq. (17) for noisy and clean patches (B, N, 3) whose rows correspond.
@@ -144,6 +145,7 @@ def joint_loss(
     conditioning  (B,) noise that the network is conditioned on, if it is
     pairs         a second patch for each, needed if `config.consistency` is set
     seeds         (B, 1, 3) the seeds of the patches as they were cut; by default the first rows
+    weight        (B, N) of every point's distance; by default all count alike
 
     The clean branch of LCC builds its own graph, and draws its own eps unless it is shared. It
     starts after the noisy points are augmented, since both move the running statistics of batch
@@ -163,10 +165,14 @@ def joint_loss(
     prediction = on_code("decode", filtered, graph)
     sq_distances = sq_matched_distances(prediction, clean, MATCHINGS[config.matching])
     seeds = noisy[:, :1] if seeds is None else seeds
+    if weight is not None:
+        sq_distances = sq_distances * weight
     rec = _mean_patch(sq_distances, noisy, seeds, sigma, config)
     chamfer = consistency = rec.new_zeros(())
     if config.chamfer:
         there, back = sq_nearest_distances(prediction, clean)
+        if weight is not None:
+            there, back = there * weight, back * weight
         chamfer = _mean_patch(there, noisy, seeds, sigma, config)
         chamfer = chamfer + _mean_patch(back, clean, seeds, sigma, config)
     if config.consistency:
@@ -184,8 +190,8 @@ def joint_loss(
     others = [(config.prior, prior), (config.denoise, denoise)]
     others += [(config.chamfer, chamfer), (config.consistency, consistency)]
     total = config.rec * rec
-    for weight, term in others:
-        total = torch.add(total, term, alpha=weight) if weight else total
+    for factor, term in others:
+        total = torch.add(total, term, alpha=factor) if factor else total
     return LossTerms(total, rec, prior, denoise, chamfer, consistency)
 
 

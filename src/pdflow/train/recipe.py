@@ -44,6 +44,9 @@ class DataConfig:
     resolutions  points that meshes are sampled with: a cloud each
     holdout      shapes that are left out of training, for validation
     iterate      share of a batch that is the network's own output: what a second pass sees
+    scans        share of a batch that is cut from made scans (`pdflow.scenes`) with the errors of
+                 scanners instead of shapes with noise; scan_seeds of them are made
+    scan_levels  smallest and largest noise of scans, relative to the radius of a patch
     """
 
     levels: tuple[float, float] = (0.005, 0.03)
@@ -57,6 +60,9 @@ class DataConfig:
     resolutions: tuple[int, ...] = (10_000, 30_000, 50_000)
     holdout: tuple[str, ...] = ()
     iterate: float = 0.0
+    scans: float = 0.0
+    scan_seeds: int = 400
+    scan_levels: tuple[float, float] = (0.002, 0.12)
 
     def __post_init__(self) -> None:
         for kind in self.noise:
@@ -64,8 +70,9 @@ class DataConfig:
         _choose("cut", self.cut, CUTS)
         if not self.noise or not self.resolutions or min(self.seeds, *self.resolutions) < 1:
             raise PdflowError("Data need a noise, a resolution and seeds of 1 or more.")
-        if not 0 <= self.iterate <= 1:
-            raise PdflowError(f"iterate is {self.iterate}: give a share from 0 to 1.")
+        for name in ("iterate", "scans"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise PdflowError(f"{name} is {getattr(self, name)}: give a share from 0 to 1.")
 
 
 @dataclass(frozen=True)

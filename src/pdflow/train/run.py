@@ -13,11 +13,13 @@ from types import FrameType
 import torch
 
 from pdflow.device import using_device
+from pdflow.scenes.packed import PackedScans
 from pdflow.train.checkpoint import provenance, resume, save_checkpoint
 from pdflow.train.compute.distributed import Workers
 from pdflow.train.log import RunLog
 from pdflow.train.loop import Trainer
 from pdflow.train.recipe import Recipe
+from pdflow.train.scans import ScanPool
 from pdflow.train.shapes import Source
 from pdflow.train.validation import Validation
 from pdflow.weights import save_model
@@ -26,6 +28,9 @@ CHECKPOINT, WEIGHTS, PICTURE = "checkpoint.safetensors", "model.safetensors", "p
 
 SAVE_EVERY = 300.0
 """Seconds after which a checkpoint is written at the next line of the log."""
+
+SEEDS_PER_SCAN = 96
+"""Surroundings that are found in every made scan."""
 
 Say = Callable[[str], None]
 
@@ -61,7 +66,13 @@ def train(
     generator = torch.Generator(device).manual_seed(recipe.optim.seed)
     pool = kept.pool(recipe.data.seeds, recipe.model.patch_points, generator)
     validation = Validation(held, recipe, device) if len(held) else None
-    trainer = Trainer(recipe, pool, device, validation=validation, init=init, workers=workers)
+    scans = None
+    if recipe.data.scans:
+        packed = PackedScans.build(range(recipe.data.scan_seeds))
+        scans = ScanPool.cut(packed, SEEDS_PER_SCAN, recipe.model.patch_points, generator)
+    trainer = Trainer(
+        recipe, pool, device, scans=scans, validation=validation, init=init, workers=workers
+    )
     if (folder / CHECKPOINT).exists():
         resume(trainer, folder / CHECKPOINT)
     with _stopping_on_signals(trainer):

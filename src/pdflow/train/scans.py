@@ -6,7 +6,7 @@ Everything runs on the device and can be recorded, as in `pdflow.train.data`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pdflow.errors import PdflowError
 from pdflow.scenes.packed import CHANNELS, PackedScans
-from pdflow.train.data import SURROUNDINGS, Batch, _product, _uniform, random_rotations
+from pdflow.train.data import SURROUNDINGS, Batch, product, random_rotations, uniform
 from pdflow.train.pairs import cut_pairs
 from pdflow.train.patches import cut_patches
 from pdflow.train.scan_errors import (
@@ -68,24 +68,6 @@ class ScanMix:
         for name in ("clean", "mixed_pixels", "outliers", "outlier_weight"):
             if not 0 <= getattr(self, name) <= 1:
                 raise PdflowError(f"{name} is {getattr(self, name)}: give a share from 0 to 1.")
-
-
-@dataclass(frozen=True)
-class ScanBatch(Batch):
-    """A batch with a weight (B, N) for every point in a loss: 1, or less for outliers."""
-
-    weight: Tensor = field(kw_only=True)
-
-    def map(self, change: Callable[[Tensor], Tensor]) -> ScanBatch:
-        """The batch with every tensor changed by the same function."""
-        batch = super().map(change)
-        return ScanBatch(
-            batch.noisy, batch.clean, batch.sigma, batch.pairs, weight=change(self.weight)
-        )
-
-    def tensors(self) -> dict[str, Tensor]:
-        """All tensors by name; not copies."""
-        return super().tensors() | {"weight": self.weight}
 
 
 class ScanPool:
@@ -147,7 +129,7 @@ class ScanPool:
         *,
         mix: ScanMix | None = None,
         pairs: bool = False,
-    ) -> ScanBatch:
+    ) -> Batch:
         """A batch of patches with errors, randomly turned, and the clean ones.
 
         levels   smallest and largest sigma over the radius of the clean patch; its logarithm is
@@ -166,7 +148,7 @@ class ScanPool:
         around = self._draw(batch, scales, generator)
         device = self.points.device
         low, high = (math.log(level) for level in levels)
-        level = torch.exp(_uniform((low, high), batch, device, generator)) * around.reach[:, 0]
+        level = torch.exp(uniform((low, high), batch, device, generator)) * around.reach[:, 0]
         chance = torch.rand(3, batch, generator=generator, device=device)
         erring = chance[0] >= mix.clean
         level = level * erring
@@ -182,7 +164,7 @@ class ScanPool:
         first = cut_patches(noisy, noisy[:, :1], self.patch_points, radius, centred)
         kept = (~outlying.gather(1, first.rows)).float()
         sq_sigma = sigma.gather(1, first.rows).square() * kept
-        return ScanBatch(
+        return Batch(
             first.apply(noisy),
             first.apply(clean),
             (sq_sigma.sum(1) / kept.sum(1).clamp_min(1)).sqrt() * first.scale[:, 0, 0],
@@ -199,13 +181,13 @@ class ScanPool:
         drawn = self.points[self.surroundings[picks].long()]
         columns = dict(zip(CHANNELS, drawn.split(tuple(CHANNELS.values()), -1), strict=True))
         rotation = random_rotations(batch, device, generator)
-        scale = _uniform(scales, batch, device, generator)[:, None, None]
-        points = _product(columns["points"], rotation) * scale
+        scale = uniform(scales, batch, device, generator)[:, None, None]
+        points = product(columns["points"], rotation) * scale
         reach = (points[:, self.patch_points - 1] - points[:, 0]).norm(dim=-1, keepdim=True)
         return Surroundings(
             points,
-            _product(columns["rays"], rotation),
-            _product(columns["normals"], rotation),
+            product(columns["rays"], rotation),
+            product(columns["normals"], rotation),
             (columns["ranges"] * scale)[..., 0],
             (columns["jumps"] * scale)[..., 0],
             columns["pixels"],
