@@ -139,7 +139,7 @@ def test_before_and_after_share_their_frame(tmp_path: Path) -> None:
     assert widths[1][1] == pytest.approx(widths[1][0], abs=2)
 
 
-def test_a_stray_point_does_not_shrink_the_rest(tmp_path: Path) -> None:
+def test_an_outlier_does_not_shrink_the_rest(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     points = np.concatenate([rng.uniform(-1, 1, (5000, 3)), [[500.0, 0, 0]]])
     render(points, None, tmp_path / "a.png", size=(80, 80))

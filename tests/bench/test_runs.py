@@ -98,7 +98,9 @@ def test_the_newest_weights_of_a_method_count(tmp_path):
     assert grid.runs == (run,)
 
 
-def test_a_method_that_fails_is_told_and_the_others_go_on(bench, score_data, tmp_path, monkeypatch):
+def test_a_method_that_fails_is_recorded_and_the_others_go_on(
+    bench, score_data, tmp_path, monkeypatch
+):
     def diverge(_, case):
         return Output(np.full_like(case.noisy, np.nan))
 

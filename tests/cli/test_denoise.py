@@ -115,7 +115,7 @@ def test_an_empty_output_does_not_mean_this_directory(
     assert noisy.read_bytes() == before
 
 
-def test_a_folder_that_is_not_there_is_told_before_work_is_done(
+def test_a_missing_folder_is_refused_before_any_work(
     pdflow, noisy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr("pdflow.weights.load_model")
@@ -127,7 +127,7 @@ def test_a_folder_that_is_not_there_is_told_before_work_is_done(
     assert outcome.err.count("\n") == 1
 
 
-def test_a_protected_folder_is_told_before_work_is_done(
+def test_a_protected_folder_is_refused_before_any_work(
     pdflow, noisy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr("pdflow.weights.load_model")

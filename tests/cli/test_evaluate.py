@@ -56,50 +56,52 @@ def test_one_pair_as_json_in_plain_units(pdflow, data):
 
     outcome = pdflow("evaluate", *files(data), "--json")
     assert outcome.code == 0, outcome.err
-    told = json.loads(outcome.out)
-    assert list(told) == ["mean", "shapes"]
+    result = json.loads(outcome.out)
+    assert list(result) == ["mean", "shapes"]
     expected = measure(
         read(data / "pred" / "box.xyz").points,
         read(data / "clean" / "box.ply").points,
         read_mesh(data / "mesh" / "box.off"),
     )
-    assert told["shapes"] == {"box": pytest.approx(expected)}
-    assert told["mean"] == pytest.approx(expected)
-    assert list(told["mean"]) == ["cd", "hd", "p2m"]
+    assert result["shapes"] == {"box": pytest.approx(expected)}
+    assert result["mean"] == pytest.approx(expected)
+    assert list(result["mean"]) == ["cd", "hd", "p2m"]
 
 
 def test_directories_are_matched_by_stem_and_averaged(pdflow, data):
     outcome = pdflow("evaluate", *folders(data), "--json", "--metrics", "p2m, cd,rms")
     assert outcome.code == 0, outcome.err
-    told = json.loads(outcome.out)
-    assert list(told["shapes"]) == ["box", "tall"]
-    assert list(told["mean"]) == ["p2m", "cd", "rms"]
-    for key, value in told["mean"].items():
+    result = json.loads(outcome.out)
+    assert list(result["shapes"]) == ["box", "tall"]
+    assert list(result["mean"]) == ["p2m", "cd", "rms"]
+    for key, value in result["mean"].items():
         assert value == pytest.approx(
-            (told["shapes"]["box"][key] + told["shapes"]["tall"][key]) / 2
+            (result["shapes"]["box"][key] + result["shapes"]["tall"][key]) / 2
         )
 
 
 def test_table_shows_scaled_values_and_says_so(pdflow, data):
-    told = json.loads(pdflow("evaluate", *folders(data), "--json").out)
+    result = json.loads(pdflow("evaluate", *folders(data), "--json").out)
     outcome = pdflow("evaluate", *folders(data))
     assert outcome.code == 0, outcome.err
     for word in ("cd", "hd", "p2m", "x1e-4", "x1e-3", "box", "tall", "mean"):
         assert word in outcome.out
-    assert f"{told['shapes']['tall']['cd'] * 1e4:.3f}" in outcome.out
-    assert f"{told['mean']['hd'] * 1e3:.3f}" in outcome.out
+    assert f"{result['shapes']['tall']['cd'] * 1e4:.3f}" in outcome.out
+    assert f"{result['mean']['hd'] * 1e3:.3f}" in outcome.out
 
 
 def test_csv_has_plain_values_and_the_mean(pdflow, data, tmp_path):
-    told = json.loads(pdflow("evaluate", *folders(data), "--json", "--csv", tmp_path / "t.csv").out)
+    result = json.loads(
+        pdflow("evaluate", *folders(data), "--json", "--csv", tmp_path / "t.csv").out
+    )
     with (tmp_path / "t.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["shape"] for row in rows] == ["box", "tall", "mean"]
-    assert float(rows[1]["p2m"]) == told["shapes"]["tall"]["p2m"]
-    assert float(rows[2]["cd"]) == told["mean"]["cd"]
+    assert float(rows[1]["p2m"]) == result["shapes"]["tall"]["p2m"]
+    assert float(rows[2]["cd"]) == result["mean"]["cd"]
 
 
-def test_plot_is_a_picture_and_its_range_is_told(pdflow, data, tmp_path):
+def test_plot_is_a_picture_and_its_range_is_printed(pdflow, data, tmp_path):
     outcome = pdflow("evaluate", *folders(data), "--plot", tmp_path / "a.png")
     assert outcome.code == 0, outcome.err
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG\r\n")
@@ -238,15 +240,15 @@ def test_meshes_without_a_surface(pdflow, data):
         assert sentence in outcome.err
 
 
-def test_some_degenerate_faces_are_told_and_measured(pdflow, data):
+def test_some_degenerate_faces_give_a_warning_and_are_measured(pdflow, data):
     mesh = read_mesh(data / "mesh" / "box.off")
-    told = json.loads(pdflow("evaluate", *files(data), "--metrics", "rms", "--json").out)
+    result = json.loads(pdflow("evaluate", *files(data), "--metrics", "rms", "--json").out)
     faces = np.concatenate([mesh.faces, [[0, 0, 1]]])
     write_mesh(data / "mesh" / "box.off", TriangleMesh(mesh.vertices, faces))
     outcome = pdflow("evaluate", *files(data), "--metrics", "rms", "--json")
     assert outcome.code == 0
     assert "1 of 13 faces have no area" in outcome.err
-    assert json.loads(outcome.out)["mean"]["rms"] == pytest.approx(told["mean"]["rms"])
+    assert json.loads(outcome.out)["mean"]["rms"] == pytest.approx(result["mean"]["rms"])
 
 
 def test_nonfinite_points(pdflow, data):

@@ -10,27 +10,27 @@ from pdflow.cli import info
 
 
 def test_json_tells_points_extent_attributes_and_metadata(pdflow, scan, cloud):
-    told = json.loads(pdflow("info", scan, "--json").out)
-    assert told["file"] == str(scan)
-    assert (told["format"], told["kind"], told["points"], told["dropped"]) == (
+    result = json.loads(pdflow("info", scan, "--json").out)
+    assert result["file"] == str(scan)
+    assert (result["format"], result["kind"], result["points"], result["dropped"]) == (
         "ply",
         "cloud",
         200,
         0,
     )
-    np.testing.assert_array_equal(told["min"], cloud.points.min(0))
-    np.testing.assert_array_equal(told["max"], cloud.points.max(0))
-    np.testing.assert_allclose(told["size"], np.ptp(cloud.points, axis=0))
+    np.testing.assert_array_equal(result["min"], cloud.points.min(0))
+    np.testing.assert_array_equal(result["max"], cloud.points.max(0))
+    np.testing.assert_allclose(result["size"], np.ptp(cloud.points, axis=0))
     colors = cloud.attributes["colors"]
-    assert told["attributes"]["colors"] == {
+    assert result["attributes"]["colors"] == {
         "dtype": "uint8",
         "width": 3,
         "min": colors.min(0).tolist(),
         "max": colors.max(0).tolist(),
     }
-    assert told["attributes"]["quality"]["max"] == cloud.attributes["quality"].max()
-    assert told["crs"] is None
-    assert told["metadata"]["comments"] == ["made by a test"]
+    assert result["attributes"]["quality"]["max"] == cloud.attributes["quality"].max()
+    assert result["crs"] is None
+    assert result["metadata"]["comments"] == ["made by a test"]
 
 
 def test_text_tells_the_same_to_people(pdflow, scan, cloud):
@@ -45,8 +45,8 @@ def test_text_tells_the_same_to_people(pdflow, scan, cloud):
 def test_spacing_is_the_median_distance_to_the_nearest_other_point(pdflow, scan, cloud):
     distances = np.linalg.norm(cloud.points[:, None] - cloud.points, axis=2)
     np.fill_diagonal(distances, np.inf)
-    told = json.loads(pdflow("info", scan, "--json").out)
-    assert told["spacing"] == pytest.approx(np.median(distances.min(1)), rel=1e-9)
+    result = json.loads(pdflow("info", scan, "--json").out)
+    assert result["spacing"] == pytest.approx(np.median(distances.min(1)), rel=1e-9)
 
 
 def test_spacing_of_a_cloud_read_twice_in_chunks_is_the_same(pdflow, scan, monkeypatch):
@@ -74,8 +74,8 @@ def test_spacing_of_tiny_clouds(pdflow, tmp_path, points, spacing):
 
 
 def test_several_files_give_a_list(pdflow, scan, box):
-    told = json.loads(pdflow("info", scan, box, "--json").out)
-    assert [result["kind"] for result in told] == ["cloud", "mesh"]
+    results = json.loads(pdflow("info", scan, box, "--json").out)
+    assert [result["kind"] for result in results] == ["cloud", "mesh"]
 
 
 def test_a_pattern_may_be_given(pdflow, scan, tmp_path):
@@ -83,20 +83,20 @@ def test_a_pattern_may_be_given(pdflow, scan, tmp_path):
 
 
 def test_meshes_tell_vertices_faces_and_area(pdflow, box):
-    told = json.loads(pdflow("info", box, "--json").out)
-    assert (told["vertices"], told["faces"], told["size"]) == (8, 12, [1, 2, 3])
-    assert told["area"] == pytest.approx(22)
+    result = json.loads(pdflow("info", box, "--json").out)
+    assert (result["vertices"], result["faces"], result["size"]) == (8, 12, [1, 2, 3])
+    assert result["area"] == pytest.approx(22)
     assert "area" in pdflow("info", box).out
 
 
 def test_a_ply_with_faces_tells_of_points_and_surface(pdflow, box, tmp_path):
     write_mesh(tmp_path / "box.ply", read_mesh(box))
-    told = json.loads(pdflow("info", tmp_path / "box.ply", "--json").out)
-    assert (told["kind"], told["points"], told["faces"]) == ("cloud", 8, 12)
-    assert told["area"] == pytest.approx(22)
+    result = json.loads(pdflow("info", tmp_path / "box.ply", "--json").out)
+    assert (result["kind"], result["points"], result["faces"]) == ("cloud", 8, 12)
+    assert result["area"] == pytest.approx(22)
 
 
-def test_attributes_without_a_range_are_told_too(pdflow, tmp_path):
+def test_attributes_without_a_range_are_listed_too(pdflow, tmp_path):
     attributes = {
         "label": np.array(["a", "bc"]),
         "hollow": np.array([np.nan, np.nan]),
@@ -105,23 +105,23 @@ def test_attributes_without_a_range_are_told_too(pdflow, tmp_path):
         "large": np.array([0, 2**63], np.uint64),
     }
     write(tmp_path / "odd.npz", PointCloud(np.eye(3)[:2], attributes))
-    told = json.loads(pdflow("info", tmp_path / "odd.npz", "--json").out)["attributes"]
-    assert (told["label"]["min"], told["hollow"]["max"]) == (None, None)
-    assert (told["partly"]["min"], told["partly"]["max"]) == (2.0, 2.0)
-    assert (told["flag"]["min"], told["flag"]["max"]) == (False, True)
-    assert told["large"]["max"] == 2**63
+    result = json.loads(pdflow("info", tmp_path / "odd.npz", "--json").out)["attributes"]
+    assert (result["label"]["min"], result["hollow"]["max"]) == (None, None)
+    assert (result["partly"]["min"], result["partly"]["max"]) == (2.0, 2.0)
+    assert (result["flag"]["min"], result["flag"]["max"]) == (False, True)
+    assert result["large"]["max"] == 2**63
     assert pdflow("info", tmp_path / "odd.npz").code == 0
 
 
 def test_dropped_points_are_counted(pdflow, tmp_path):
     (tmp_path / "holes.xyz").write_text("0 0 0\nnan 0 0\n1 0 0\n")
-    told = json.loads(pdflow("info", tmp_path / "holes.xyz", "--drop-nonfinite", "--json").out)
-    assert (told["points"], told["dropped"], told["max"]) == (2, 1, [1, 0, 0])
+    result = json.loads(pdflow("info", tmp_path / "holes.xyz", "--drop-nonfinite", "--json").out)
+    assert (result["points"], result["dropped"], result["max"]) == (2, 1, [1, 0, 0])
     text = pdflow("info", tmp_path / "holes.xyz", "--drop-nonfinite").out
     assert "1 NaN or infinite" in text
 
 
-def test_metadata_is_told_without_its_binary_contents():
+def test_metadata_is_shown_without_its_binary_contents():
     metadata = {"a": b"1234", "b": np.zeros((40, 2)), "c": {"d": (np.int32(1), float("nan"))}}
     assert info._plain(metadata) == {
         "a": "4 bytes",
@@ -130,7 +130,7 @@ def test_metadata_is_told_without_its_binary_contents():
     }
 
 
-def test_crs_is_told_whole_to_machines_and_short_to_people(pdflow, tmp_path, cloud):
+def test_crs_is_whole_in_json_and_short_in_text(pdflow, tmp_path, cloud):
     crs = 'PROJCRS["' + "long " * 50 + '"]'
     write(tmp_path / "utm.npz", PointCloud(cloud.points, metadata={"crs": crs}))
     assert json.loads(pdflow("info", tmp_path / "utm.npz", "--json").out)["crs"] == crs
@@ -138,17 +138,17 @@ def test_crs_is_told_whole_to_machines_and_short_to_people(pdflow, tmp_path, clo
     assert len(line) < 100
 
 
-def test_noise_is_told_when_asked_for(pdflow, tmp_path):
+def test_noise_is_estimated_on_request(pdflow, tmp_path):
     rng = np.random.default_rng(0)
     plane = 7000 + 10 * rng.random((3000, 3)) * [1, 1, 0]
     write(tmp_path / "noisy.ply", PointCloud(plane + 0.1 * rng.normal(size=plane.shape)))
     assert "noise" not in json.loads(pdflow("info", tmp_path / "noisy.ply", "--json").out)
-    told = json.loads(pdflow("info", tmp_path / "noisy.ply", "--noise", "--json").out)
-    assert told["noise"] == pytest.approx(0.1, rel=0.1)
-    assert told["relative_noise"] == pytest.approx(0.1 / np.hypot(5, 5), rel=0.15)
-    assert told["noise_is_reliable"]
+    result = json.loads(pdflow("info", tmp_path / "noisy.ply", "--noise", "--json").out)
+    assert result["noise"] == pytest.approx(0.1, rel=0.1)
+    assert result["relative_noise"] == pytest.approx(0.1 / np.hypot(5, 5), rel=0.15)
+    assert result["noise_is_reliable"]
     text = pdflow("info", tmp_path / "noisy.ply", "--noise").out
-    assert f"{told['noise']:.6g}, estimated" in text
+    assert f"{result['noise']:.6g}, estimated" in text
     assert "rough" not in text
 
 
@@ -157,8 +157,8 @@ def test_noise_of_a_stream_is_that_of_a_part_of_it(pdflow, tmp_path, monkeypatch
     plane = 10 * rng.random((4000, 3)) * [1, 1, 0]
     write(tmp_path / "noisy.ply", PointCloud(plane + 0.1 * rng.normal(size=plane.shape)))
     monkeypatch.setattr(info, "POINTS_HELD", 2000)
-    told = json.loads(pdflow("info", tmp_path / "noisy.ply", "--noise", "--json").out)
-    assert told["noise"] == pytest.approx(0.1, rel=0.15)
+    result = json.loads(pdflow("info", tmp_path / "noisy.ply", "--noise", "--json").out)
+    assert result["noise"] == pytest.approx(0.1, rel=0.15)
 
 
 def test_noise_of_few_points_is_called_rough(pdflow, scan):

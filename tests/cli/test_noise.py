@@ -40,13 +40,18 @@ def test_level_zero_moves_nothing(pdflow, scan, cloud, tmp_path):
     np.testing.assert_array_equal(read(tmp_path / "same.ply").points, cloud.points)
 
 
-def test_displacement_is_told(pdflow, scan, cloud, tmp_path):
+def test_displacement_is_reported(pdflow, scan, cloud, tmp_path):
     outcome = pdflow("noise", scan, "-o", tmp_path / "noisy.ply", "--json")
-    told = json.loads(outcome.out)
+    result = json.loads(outcome.out)
     moves = read(tmp_path / "noisy.ply").points - cloud.points
     rms = np.sqrt(np.square(moves).sum(1).mean())
-    assert told["rms_displacement"] == pytest.approx(rms, rel=1e-6)
-    assert (told["kind"], told["level"], told["seed"], told["points"]) == ("gaussian", 0.02, 0, 200)
+    assert result["rms_displacement"] == pytest.approx(rms, rel=1e-6)
+    assert (result["kind"], result["level"], result["seed"], result["points"]) == (
+        "gaussian",
+        0.02,
+        0,
+        200,
+    )
 
 
 def test_an_unknown_kind_is_refused_with_the_choices(pdflow, scan, tmp_path):

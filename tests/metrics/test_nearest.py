@@ -24,10 +24,10 @@ def test_shifted_lattice(lattice: NDArray[np.float64]) -> None:
 
 
 def test_both_directions_count(lattice: NDArray[np.float64]) -> None:
-    """One stray point among 126, and one missing point: each is seen from its own side."""
-    stray = np.concatenate([lattice, [[4.0, 4.0, 7.0]]])
-    assert sq_hausdorff(stray, lattice) == pytest.approx(9 / 12)
-    assert sq_chamfer(stray, lattice) == pytest.approx(9 / 12 / 126)
+    """One outlier among 126, and one missing point: each is seen from its own side."""
+    outlier = np.concatenate([lattice, [[4.0, 4.0, 7.0]]])
+    assert sq_hausdorff(outlier, lattice) == pytest.approx(9 / 12)
+    assert sq_chamfer(outlier, lattice) == pytest.approx(9 / 12 / 126)
     missing = lattice[1:]
     assert sq_hausdorff(missing, lattice) == pytest.approx(1 / 12)
     assert sq_chamfer(missing, lattice) == pytest.approx(1 / 12 / 125)

@@ -75,7 +75,7 @@ def test_subdivision_leaves_the_point_term(
     assert after.sq_to_pred.mean() > 1.01 * before.sq_to_pred.mean()
 
 
-def test_stray_vertices_and_degenerate_faces(
+def test_unused_vertices_and_degenerate_faces(
     noisy_ball: NDArray[np.float64], cube: TriangleMesh
 ) -> None:
     """Neither changes the distance of the points; a face without area is a segment."""

@@ -29,7 +29,7 @@ class Table:
     name     of the command and of the files
     title    heading
     shows    what it shows, in a phrase
-    source   where it stands in the paper
+    source   its place in the paper
     note     how it was made: what a reader must know to judge it
     cells    its cells, for given options
     methods  its rows, for given options
