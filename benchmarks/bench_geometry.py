@@ -1,10 +1,11 @@
-"""Time of farthest point sampling and nearest neighbours, compared with scipy, Open3D and fpsample.
+"""Time of sampling, nearest neighbours, normals and rendering, compared with libraries.
 
     python benchmarks/bench_geometry.py [--quick]
 
 The tools take turns, so that a busy moment of the machine affects all of them; the best time of
 each counts. Tools that are not installed are skipped with a reason. Times include building the
-tree. fpsample gets float32 and Open3D float64, converted beforehand.
+tree. fpsample gets float32 and Open3D float64, converted beforehand. Normals are fitted to 16
+neighbours; numpy does it with `linalg.eigh` on the neighbours that pdflow finds.
 """
 
 from __future__ import annotations
@@ -12,16 +13,20 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.metadata
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from pdflow.geometry import farthest_point_sampling, knn, sample_mesh
+from pdflow.geometry.normals import NEIGHBOURS, fit_normals
 from pdflow.mesh import TriangleMesh
 from pdflow.provenance import describe_machine, source_version
+from pdflow.render import render
 
 SEED = 0
 Runs = dict[str, Callable[[], object]]
@@ -62,9 +67,25 @@ def main() -> None:
         for method in ("uniform", "even")
     }
     measure("octahedron -> 10000", methods, rounds=5)
+    print("\nnormals, milliseconds")
+    cloud = sphere(50_000, rng) + rng.normal(size=(50_000, 3)) * 0.01
+    normals: Runs = {
+        "pdflow": lambda: fit_normals(cloud, cloud),
+        "numpy": lambda: eigh_normals(cloud),
+        "neighbours alone": lambda: knn(cloud, cloud, NEIGHBOURS),
+    }
+    measure("50000 points", normals, rounds=5)
+    print("\na picture of 800 x 800 pixels, milliseconds")
+    with tempfile.TemporaryDirectory() as folder:
+        measure("50000 points", picture_runs(sphere(50_000, rng), Path(folder), peers), rounds=3)
 
 
-PEERS = {"scipy": "scipy.spatial", "open3d": "open3d", "fpsample": "fpsample"}
+PEERS = {
+    "scipy": "scipy.spatial",
+    "open3d": "open3d",
+    "fpsample": "fpsample",
+    "matplotlib": "matplotlib.figure",
+}
 
 
 def sampling_runs(points: np.ndarray, count: int, peers: dict[str, ModuleType | None]) -> Runs:
@@ -100,6 +121,27 @@ def neighbour_runs(
             tree.knn_search(asked, k)
 
         runs["open3d"] = search
+    return runs
+
+
+def eigh_normals(points: np.ndarray) -> np.ndarray:
+    """Normals (M, 3) by numpy: the first eigenvector of the covariance of the neighbours."""
+    around = points[knn(points, points, NEIGHBOURS)[1]]
+    around -= around.mean(axis=1, keepdims=True)
+    return np.linalg.eigh(around.transpose(0, 2, 1) @ around)[1][:, :, 0]
+
+
+def picture_runs(points: np.ndarray, folder: Path, peers: dict[str, ModuleType | None]) -> Runs:
+    runs: Runs = {"pdflow": lambda: render(points, points[:, 0], folder / "ours.png")}
+    if figure := peers["matplotlib"]:
+
+        def draw() -> None:
+            picture = figure.Figure(figsize=(8, 8), dpi=100)
+            axes = picture.add_subplot(projection="3d")
+            axes.scatter(*points.T, c=points[:, 0], s=2)
+            picture.savefig(folder / "theirs.png")
+
+        runs["matplotlib"] = draw
     return runs
 
 
