@@ -75,7 +75,7 @@ class PDFlow(nn.Module):
     def graph(self, points: Tensor) -> Tensor:
         """(B, N, K): the one static graph of a patch, used in both directions.
 
-        A patch with fewer than K points repeats each point itself as its last neighbours.
+        In a patch with fewer than K points, the missing neighbours are the point itself.
         """
         if points.ndim != 3 or points.shape[-1] != self.config.point_dims:
             raise PdflowError(
@@ -103,7 +103,7 @@ class PDFlow(nn.Module):
     def encode(
         self, points: Tensor, graph: Tensor, eps: Tensor | None = None, sigma: Tensor | None = None
     ) -> Encoding:
-        """Augment and map to latent space, Eq. (6) and (1). Without eps it is zero.
+        """Augment and map to latent space, Eq. (6) and (1). eps is zero by default.
 
         sigma  (B,) noise of the patches in their own frame, if the network is conditioned on it
         """
@@ -135,7 +135,7 @@ class PDFlow(nn.Module):
     def log_prob(
         self, points: Tensor, graph: Tensor, eps: Tensor | None = None, sigma: Tensor | None = None
     ) -> Tensor:
-        """(B,): the ELBO of Eq. (7) for one eps; exact where D_a = 0."""
+        """(B,): the ELBO of Eq. (7) for one eps; the exact likelihood if D_a = 0."""
         return self.log_prob_points(points, graph, eps, sigma).sum(1)
 
     def log_prob_points(
@@ -147,7 +147,7 @@ class PDFlow(nn.Module):
     def denoise_patches(
         self, points: Tensor, eps: Tensor | None = None, sigma: Tensor | None = None
     ) -> Tensor:
-        """Clean patches (B, N, D_p): encode, filter, decode. Without eps it is deterministic.
+        """Clean patches (B, N, D_p): encode, filter, decode. Deterministic without eps.
 
         sigma  (B,) noise of the patches in their own frame, if the network is conditioned on it
         """

@@ -69,7 +69,7 @@ def test_trains_goes_on_and_starts_others(
 
     recipe.write_text(RECIPE.replace("steps = 2", "steps = 3"))
     again = pdflow(*words, tmp_path / "first", "--holdout", "noise")
-    assert "going on at step 2" in again.out
+    assert "resuming at step 2" in again.out
     assert "3 steps, done" in again.out
 
     recipe.write_text(RECIPE.replace('"fbm"', '"lbm"'))
@@ -95,7 +95,7 @@ def test_ctrl_c_saves_and_exits_as_elsewhere(
     monkeypatch.setattr(Trainer, "step", interrupted)
     done = pdflow("train", "--data", shapes, "--recipe", recipe, "-o", tmp_path / "run")
     assert done.code == 130
-    assert "2 steps, stopped, and the same command goes on" in done.out
+    assert "2 steps, stopped; the same command resumes" in done.out
     assert (tmp_path / "run" / "checkpoint.safetensors").is_file()
 
 
@@ -107,7 +107,7 @@ def test_ctrl_c_saves_and_exits_as_elsewhere(
         (["--init", "nothing"], "No model"),
         (["--holdout", "elk"], "'elk' is not among"),
         (["--device", "abacus"], "'abacus' cannot be used"),
-        (["--data", "nowhere"], "is no folder"),
+        (["--data", "nowhere"], "is not a folder"),
     ],
 )
 def test_bad_usage_is_one_sentence(

@@ -1,4 +1,4 @@
-"""A stopped run goes on to the same bits."""
+"""A stopped run resumes to the same bits."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ def test_another_recipe_or_file_is_refused(
     trainer = Trainer(tiny(6), pool, "cpu")
     save_checkpoint(trainer, path)
     resume(Trainer(tiny(12), pool, "cpu"), path)
-    with pytest.raises(PdflowError, match=r"\[optim\] lr = 0.003, the recipe says 0.1"):
+    with pytest.raises(PdflowError, match=r"\[optim\] lr = 0.003, but the recipe says 0.1"):
         resume(Trainer(tiny(6, lr=0.1), pool, "cpu"), path)
     recipe = tiny(6)
     other = replace(recipe, loss=replace(recipe.loss, rec=2.0))
     with pytest.raises(PdflowError, match=r"\[loss\] rec"):
         resume(Trainer(other, pool, "cpu"), path)
     save_model(path, trainer.averaged(), {})
-    with pytest.raises(PdflowError, match="no checkpoint"):
+    with pytest.raises(PdflowError, match="not a checkpoint"):
         resume(trainer, path)

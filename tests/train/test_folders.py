@@ -83,7 +83,7 @@ def test_the_layout_of_dmr(tmp_path: Path, sphere: np.ndarray) -> None:
     assert (len(train), len(held)) == (12, 4)
     assert source.digest == train.digest
     (tmp_path / "dataset_train" / "patches_30k_1024.h5").write_bytes(b"no")
-    with pytest.raises(PdflowError, match="no HDF5"):
+    with pytest.raises(PdflowError, match="not an HDF5"):
         read_source(tmp_path, RESOLUTIONS, tmp_path / "cache")
 
 
@@ -109,7 +109,7 @@ def test_what_cannot_be_trained_on_is_refused(tmp_path: Path, sphere: np.ndarray
         shapes.split(("a",))
     with pytest.raises(PdflowError, match="2000 points, fewer than the 4000 of a patch"):
         shapes.pool(1, 4000, torch.Generator())
-    with pytest.raises(PdflowError, match="is no folder"):
+    with pytest.raises(PdflowError, match="is not a folder"):
         _read(tmp_path / "nothing")
     with pytest.raises(PdflowError, match="nothing to train on"):
         _read(tmp_path)

@@ -23,7 +23,7 @@ def test_every_shipped_recipe_loads() -> None:
         ("[data]\ntold_spread = 0.1", r"now called \[data\] conditioning_spread"),
         ("[inference]\npatch_radius = [2.0]", "Bad inference config"),
         ("[paint]\n", r"unknown section \[paint\]"),
-        ("[model\n", "no TOML"),
+        ("[model\n", "not a TOML file"),
         ("[model]\nfilter = 'median'", "Bad network config"),
         ("[optim]\nschedule = 'steep'", "choose one of cosine, constant, plateau"),
         ("[optim]\nprecision = 'fp8'", "choose one of ieee, tf32, bf16"),

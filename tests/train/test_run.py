@@ -63,7 +63,7 @@ def test_a_run_fills_its_folder(tiny: MakeRecipe, shapes: Shapes, tmp_path: Path
 
     train(replace(recipe, optim=replace(recipe.optim, steps=5)), shapes, tmp_path / "run", "cpu",
           say=said.append)  # fmt: skip
-    assert "going on at step 4" in said
+    assert "resuming at step 4" in said
     assert read_provenance(weights)["steps"] == 5
 
 
@@ -83,7 +83,7 @@ def test_a_signal_stops_the_run_and_everything_is_saved(
     trainer = train(tiny(100), shapes, tmp_path, "cpu", say=said.append, advance=interrupt_once)
     assert trainer.stop
     assert trainer.step_count == 3
-    assert said[-1].endswith("3 steps, stopped, and the same command goes on")
+    assert said[-1].endswith("3 steps, stopped; the same command resumes")
     assert (tmp_path / "checkpoint.safetensors").is_file()
     assert read_provenance(tmp_path / "model.safetensors")["steps"] == 3
     assert signal.getsignal(kind) == before

@@ -34,21 +34,21 @@ def add_noise(points: ArrayLike, kind: str, level: float, seed: int = 0) -> Floa
         return np.array(cloud)
     if not np.ptp(cloud, axis=0).any():
         raise PdflowError(
-            "The cloud has no extent, so that no noise is relative to its size: give at least two "
-            "different points."
+            "The cloud has no extent that noise could be relative to: give at least two different "
+            "points."
         )
     offsets = KINDS[kind].draw(len(cloud), generator(seed))
     return np.asarray(cloud + size * unit_sphere(cloud).scale * offsets)
 
 
 def check_level(level: float) -> float:
-    """`level` if it is a finite number from 0 on; anything else is refused.
+    """`level` as a float; refused unless it is finite and not negative.
 
     >>> check_level(0.02)
     0.02
     """
     if not 0 <= level < math.inf:
         raise PdflowError(
-            f"The noise level {level} is not a number from 0 on: 0.02 means 2 % of the radius."
+            f"The noise level {level} is not a number of 0 or more: 0.02 means 2 % of the radius."
         )
     return float(level)

@@ -1,4 +1,4 @@
-"""What a run keeps: checkpoints, from which training goes on to the same bits, and provenance."""
+"""What a run keeps: checkpoints that resume to the same bits, and provenance."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def save_checkpoint(trainer: Trainer, path: Path) -> None:
 
 
 def resume(trainer: Trainer, path: Path) -> None:
-    """Go on from a checkpoint of the same recipe."""
+    """Resume from a checkpoint of the same recipe."""
     tensors, header = read_tensors(path)
     if "training" not in header:
-        raise PdflowError(f"{path} is no checkpoint of a training run: name another folder.")
+        raise PdflowError(f"{path} is not a checkpoint of a training run: choose another folder.")
     state: dict[str, Any] = json.loads(header["training"])
     _check_recipe(state["recipe"], trainer.recipe, path)
     live = trainer.tensors()
@@ -57,20 +57,20 @@ def resume(trainer: Trainer, path: Path) -> None:
 
 
 def _check_recipe(saved: dict[str, Any], recipe: Recipe, path: Path) -> None:
-    """Refuse a recipe that would train something else; more steps and other tests are no harm."""
+    """Refuse a recipe that would train something else; steps and validation may differ."""
     now = json.loads(json.dumps(recipe.as_dict()))
     for section in ("model", "inference", "data", "loss", "optim"):
         for name, value in now[section].items():
             before = saved.get(section, {}).get(name, value)
             if before != value and (section, name) != ("optim", "steps"):
                 raise PdflowError(
-                    f"{path} was trained with [{section}] {name} = {before}, the recipe says "
-                    f"{value}: name another output folder, or use the recipe as it was."
+                    f"{path} was trained with [{section}] {name} = {before}, but the recipe says "
+                    f"{value}: choose another output folder, or restore the recipe."
                 )
 
 
 def provenance(trainer: Trainer, data_sha256: str) -> dict[str, Any]:
-    """What the header of a weight file says of the run that made it."""
+    """The header of a weight file: everything needed to repeat the run that made it."""
     recipe = trainer.recipe
     return {
         "recipe": recipe.as_dict(),

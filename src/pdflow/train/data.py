@@ -1,6 +1,6 @@
-"""Training patches: clean surroundings are cut once, then noised, rotated and cut per step.
+"""Training patches: surroundings are cut once; each step rotates them, adds noise and cuts patches.
 
-Everything runs on the device, so that no step waits for a worker.
+Everything runs on the device, so no step waits for the CPU.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pdflow.train.pairs import PatchPairs, cut_pairs
 from pdflow.train.patches import cut_patches
 
 SURROUNDINGS = 2
-"""Points kept around a seed, in patches: noise may bring any of them into the patch."""
+"""Size of the surroundings of a seed, in patches: noise may move any of these points inside."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class PatchPool:
         cut: str = "noisy",
         pairs: bool = False,
     ) -> Batch:
-        """A batch of noisy patches, randomly turned, and the clean ones.
+        """A batch of noisy patches, randomly rotated, and the same patches without noise.
 
         levels   smallest and largest noise, relative to the bounding sphere
         scales   smallest and largest random scale, applied before the noise
@@ -129,10 +129,10 @@ class PatchPool:
         centred  whether the seed becomes the origin
         kinds    names in `pdflow.noise.KINDS`; every patch gets one of them
         deform   size of a random linear map that stretches and shears patches before the noise
-        bend     size of a random quadratic map that bends patches around their seed, which moves
-                 the rim of the surroundings by about this share of their radius
-        cut      whether the points nearest to the seed are sought in the "noisy" surroundings,
-                 as when denoising, or in the "clean" ones, as the authors did
+        bend     size of a random quadratic map that bends patches around their seed: it moves the
+                 rim of the surroundings by about this share of their radius
+        cut      whether patches are cut from the "noisy" surroundings, as when denoising, or from
+                 the "clean" ones, as the authors did
         pairs    whether to cut a second patch from the same surroundings, around another seed
         """
         device = self.surroundings.device
@@ -166,9 +166,9 @@ def draw_noise(
 ) -> tuple[Tensor, Tensor]:
     """Offsets (B, N, 3) at s = 1 for `shape` (B, N), each patch with one of `kinds`.
 
-    The second result (B,) is their standard deviation, the root of the mean over the axes. All
-    kinds are drawn for all patches and one is picked, and nothing is copied to the device, so
-    that a step can be recorded.
+    The second result (B,) is their standard deviation, as a root mean square over the axes. Every
+    kind is drawn for every patch and one is picked: nothing is copied to the device, so a CUDA
+    graph can record the step.
     """
     patches, chosen_from = shape[0], [KINDS[kind] for kind in kinds]
     offsets = torch.stack([kind.draw_tensor(shape, device, generator) for kind in chosen_from])
@@ -181,12 +181,12 @@ def draw_noise(
 
 
 def product(rows: Tensor, matrices: Tensor) -> Tensor:
-    """rows (B, N, C) times matrices (B, C, 3), in float32 whatever products are rounded to."""
+    """rows (B, N, C) times matrices (B, C, 3), in float32 at any precision of matrix products."""
     return (rows[..., None] * matrices[:, None]).sum(-2)
 
 
 def _bent(clean: Tensor, size: float, generator: torch.Generator | None) -> Tensor:
-    """clean (B, N, 3) plus random quadratic forms of the offsets from the seeds, its first rows."""
+    """clean (B, N, 3) plus random quadratic forms of the offsets from its first rows, the seeds."""
     offsets = clean - clean[:, :1]
     radius = offsets.square().sum(-1).amax(1).sqrt()[:, None, None]
     x, y, z = (offsets / radius).unbind(-1)
@@ -206,7 +206,7 @@ def uniform(
 def random_rotations(
     count: int, device: torch.device, generator: torch.Generator | None = None
 ) -> Tensor:
-    """Uniform rotations (count, 3, 3): a random direction, a random one across, and the third."""
+    """Uniform rotations (count, 3, 3): a random axis, a random one orthogonal to it, the third."""
     drawn = torch.randn(2, count, 3, generator=generator, device=device)
     first = normalize(drawn[0], dim=1)
     second = normalize(torch.linalg.cross(first, drawn[1]), dim=1)

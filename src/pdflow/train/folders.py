@@ -1,4 +1,4 @@
-"""Read what to train on from a folder, in any of the layouts that people have on disk.
+"""Read training data from a folder, in any of the common layouts.
 
     ScoreDenoise   DIR/PUNet/pointclouds/train/RESOLUTION/NAME.xyz: clean clouds
     DMRDenoise     DIR/[dataset_train/]patches_RESOLUTION_1024.h5: patches, "train" and "val"
@@ -35,7 +35,7 @@ def read_source(folder: Path, resolutions: Sequence[int], cache: Path) -> Source
     cache        folder in which sampled clouds are kept; made when needed
     """
     if not folder.is_dir():
-        raise PdflowError(f"{folder} is no folder: give one with clean clouds or meshes.")
+        raise PdflowError(f"{folder} is not a folder: give one with clean clouds or meshes.")
     patches = sorted(file for pattern in DMR_PATTERNS for file in folder.glob(pattern))
     if patches:
         return _read_dmr(patches)
@@ -74,7 +74,7 @@ def _is_mesh(file: Path) -> bool:
 
 
 def _sampled(file: Path, resolutions: Sequence[int], cache: Path) -> list[Cloud]:
-    """Evenly spread clouds of a mesh, from the cache where the same bytes were sampled before."""
+    """Evenly sampled clouds of a mesh, from the cache if the same file was sampled before."""
     from pdflow.geometry.sampling import sample_mesh
 
     key = hashlib.sha256(file.read_bytes() + repr(list(resolutions)).encode()).hexdigest()
@@ -91,7 +91,7 @@ def _sampled(file: Path, resolutions: Sequence[int], cache: Path) -> list[Cloud]
 
 
 def _read_dmr(files: Sequence[Path]) -> ReadyPatches:
-    """Patches (P, n, 3) of all files: those called "train", and held out those called "val"."""
+    """Patches (P, n, 3) of all files: the datasets "train", and "val" as held-out ones."""
     h5py = require("h5py", extra="train", purpose="Reading HDF5 patches")
     parts: dict[str, list[NDArray[np.float32]]] = {"train": [], "val": []}
     for file in files:
@@ -101,10 +101,10 @@ def _read_dmr(files: Sequence[Path]) -> ReadyPatches:
                     if name in content:
                         found.append(np.asarray(content[name], np.float32)[..., :3])
         except OSError as error:
-            raise PdflowError(f"{file} is no HDF5 file ({error}).") from error
+            raise PdflowError(f"{file} is not an HDF5 file ({error}).") from error
     for array in (array for found in parts.values() for array in found):
         if array.ndim != 3 or array.shape[1:] != parts["train"][0].shape[1:]:
-            raise PdflowError(f"{files[0].parent}: its patches must all be (P, n, 3), n alike.")
+            raise PdflowError(f"{files[0].parent}: all patches must be (P, n, 3) with the same n.")
     if not parts["train"]:
         raise PdflowError(f'{files[0]} has no dataset "train": give files of DMRDenoise.')
     held = parts["val"] or [parts["train"][0][:0]]

@@ -1,4 +1,4 @@
-"""Start from the weights of another run, whose filter may have been another one."""
+"""Start from the weights of another run, possibly with another filter."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pdflow.weights import find_model, load_model
 
 @torch.no_grad()
 def start_from(model: PDFlow, name_or_path: str | Path) -> str:
-    """Give `model` the weights of a file or shipped model; the SHA-256 of that file.
+    """Give `model` the weights of a file or shipped model; returns the SHA-256 of that file.
 
-    The filter may differ: `Filter.start_from` says what it can go on from. A network without noise
-    conditioning goes on with it, weighted by zero at first. All else must be the same by name and
-    shape.
+    The filters may differ: `Filter.start_from` says which combinations work. If only `model` has
+    noise conditioning, its noise channel starts with zero weights. All other tensors must have
+    the same names and shapes.
     """
     path = find_model(name_or_path)
     source = load_model(path)
@@ -47,9 +47,9 @@ def _without_filter(model: PDFlow) -> dict[str, Tensor]:
 
 
 def _with_zero_weight_channel(tensors: dict[str, Tensor], place: int) -> dict[str, Tensor]:
-    """Weights of a graph condition net that has one more input channel, weighted by zero.
+    """Weights of a graph condition net with one more input channel, whose weights are zero.
 
-    place  the channel's number: the noise comes after the point's coordinates
+    place  index of the new channel: the noise follows the coordinates of a point
     """
     wider = dict(tensors)
     units, last = "augmentation.condition.units.", "augmentation.condition.last.weight"

@@ -1,4 +1,4 @@
-"""What a run leaves behind for people: lines of figures, and curves for TensorBoard."""
+"""The log of a run: lines of JSON, and curves for TensorBoard."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _PLACE = ("step", "seconds", "share")
 
 
 class RunLog:
-    """Appends lines of figures to log.jsonl in a folder, and to TensorBoard where installed.
+    """Appends figures to log.jsonl in a folder, and to TensorBoard if it is installed.
 
-    say  is given sentences for the user
+    say  prints a sentence for the user
     """
 
     def __init__(self, folder: Path, say: Callable[[str], None]) -> None:
@@ -32,7 +32,7 @@ class RunLog:
             self._board = SummaryWriter(str(folder))
 
     def __call__(self, line: dict[str, float]) -> None:
-        """Keep one line: "step", where the run stands, and figures by name; NaN becomes null."""
+        """Append one line: "step", other progress, and figures by name; NaN becomes null."""
         known = {name: value if math.isfinite(value) else None for name, value in line.items()}
         with self._path.open("a") as file:
             file.write(json.dumps(known) + "\n")
@@ -44,6 +44,6 @@ class RunLog:
                 self._board.add_scalar(f"{group}/{name}", value, line["step"])
 
     def close(self) -> None:
-        """Write what is still in memory."""
+        """Flush what TensorBoard still holds in memory."""
         if self._board is not None:
             self._board.close()

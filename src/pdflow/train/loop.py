@@ -225,7 +225,7 @@ class Trainer:
         return self.mean_model
 
     def tensors(self) -> dict[str, Tensor]:
-        """Everything on the device that training goes on from, by name; not copies."""
+        """Everything on the device that later steps depend on, by name; not copies."""
         named = {f"model.{name}": value for name, value in self.model.state_dict().items()}
         named |= {f"average.{name}": value for name, value in self.mean_model.named_parameters()}
         for name, parameter in self.model.named_parameters():

@@ -1,4 +1,4 @@
-"""What training minimises: reconstruction, prior and denoise loss (section 3.6)."""
+"""The training loss: reconstruction, prior and denoise terms (section 3.6)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from pdflow.train.pairs import PatchPairs
 from pdflow.train.patches import patch_weights
 
 Matching = Callable[[Tensor, Tensor], Tensor]
-"""(prediction (B, N, 3), target (B, N, 3)) -> for each prediction its target's row, (B, N)."""
+"""(prediction (B, N, 3), target (B, N, 3)) -> (B, N) row of the target of each prediction."""
 
 
 @torch.no_grad()
 def exact_matching(prediction: Tensor, target: Tensor) -> Tensor:
-    """The bijection of Eq. (15): least sum of distances, solved exactly on the CPU.
+    """The bijection of Eq. (15) with the smallest sum of distances, solved exactly on the CPU.
 
     prediction, target  (B, N, 3)
     returns             (B, N) int64 rows of target
@@ -37,7 +37,7 @@ def exact_matching(prediction: Tensor, target: Tensor) -> Tensor:
 
 
 def paired_matching(prediction: Tensor, target: Tensor) -> Tensor:
-    """Row i belongs to row i: (B, N). Holds where noise was added to clean points."""
+    """Row i is matched with row i: (B, N). Right if noise was added to clean points."""
     batch, count, _ = prediction.shape
     return torch.arange(count, device=prediction.device).expand(batch, count)
 
@@ -83,16 +83,15 @@ class LossConfig:
     prior      weight of the negative ELBO, summed over points, mean over patches
     denoise    weight of the filter's own loss
     chamfer    weight of the squared distances to the nearest clean point and back, summed and
-               averaged like `rec`: it asks for an even cover, which pairs do not
-    consistency  weight of the squared distances between what two overlapping patches make of the
-               same points, summed and averaged like `rec`; doubles the cost of a step
-    matching   "exact" (EMD), "approximate" (a bijection close to it, without leaving the
-               device), "auction" (like the authors': much faster, but few per cent of the points
-               share targets) or "paired" (row i belongs to row i)
-    floor      None, or: all squared distances are divided by 3 (sigma^2 + floor^2), sigma being the
-               patch's noise, so that little noise counts as much as much noise
-    sharpness  points weigh exp(-sharpness d^2 / r^2) at distance d from the seed of a patch of
-               radius r, as they do when patches are blended
+               averaged like `rec`; unlike pairs, it asks for an even cover
+    consistency  weight of the squared distances between two overlapping patches at their common
+               points, summed and averaged like `rec`; doubles the cost of a step
+    matching   "exact" (EMD), "approximate" (a bijection close to it, on the device), "auction"
+               (like the authors': much faster, but a few per cent of the points share targets)
+               or "paired" (row i with row i)
+    floor      None, or: squared distances are divided by 3 (sigma^2 + floor^2), with sigma the
+               noise of the patch, so that patches with little noise count as much as others
+    sharpness  of the weights of points, as when patches are blended (`patch_weights`)
     shared_eps whether the clean branch of LCC uses the eps of the noisy one
 
     Paper: the text gives alpha = 1e-6 for rec and beta = 0.1 for prior; the two are swapped
@@ -147,9 +146,9 @@ def joint_loss(
     seeds         (B, 1, 3) the seeds of the patches as they were cut; by default the first rows
     weight        (B, N) of every point's distance; by default all count alike
 
-    The clean branch of LCC builds its own graph, and draws its own eps unless it is shared. It
-    starts after the noisy points are augmented, since both move the running statistics of batch
-    normalisation, and runs beside all else.
+    The clean branch of LCC builds its own graph, and draws its own eps unless `shared_eps` is set.
+    It starts after the noisy points are augmented, because both update the running statistics of
+    batch normalisation, and then runs in parallel with the rest.
     """
     on_noisy, on_code, on_clean, *on_second = separate_passes(model, 4 if config.consistency else 3)
     graph = model.graph(noisy)
@@ -196,7 +195,7 @@ def joint_loss(
 
 
 def _negative_elbo(encoding: Encoding) -> Tensor:
-    """-`Encoding.log_likelihood`, summed over points, mean over patches; its gradient is cheap."""
+    """-`Encoding.log_likelihood`, summed over points, mean over patches, with a cheap gradient."""
     code = encoding.code
     sq_sum = mse_loss(code, code.new_zeros(()).expand_as(code), reduction="sum")
     terms = (encoding.log_det - encoding.log_q).sum()
@@ -210,9 +209,9 @@ def _mean_patch(
     sigma: Tensor | None,
     config: LossConfig,
 ) -> Tensor:
-    """Mean over patches of the weighted sum of squared distances (B, N), as `config` asks.
+    """Mean over patches of the sum of squared distances (B, N), weighted as in `config`.
 
-    places  (B, N, 3) of the points, and seeds (B, 1, 3): they decide the weights
+    places, seeds  (B, N, 3) and (B, 1, 3): they decide the weights of points
     """
     if config.sharpness:
         weights = patch_weights(places, seeds, config.sharpness)

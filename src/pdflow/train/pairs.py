@@ -16,11 +16,11 @@ SHIFT = 1 / 3
 
 @dataclass(frozen=True)
 class PatchPairs:
-    """For each patch of a batch a second one, and which of its points are in both.
+    """A second patch for each patch of a batch, and which of its points are in both.
 
     noisy   (B, N, 3) the second patches, each in its own frame
-    rows    (B, N) the row of the first patch that is the same point; -1 where there is none
-    scale   (B,), offset (B, 3): x scale + offset brings the second patch into the first's frame
+    rows    (B, N) row of the same point in the first patch, or -1
+    scale   (B,), offset (B, 3): x * scale + offset maps the second frame to the first
     """
 
     noisy: Tensor
@@ -33,15 +33,15 @@ class PatchPairs:
         return PatchPairs(*map(change, (self.noisy, self.rows, self.scale, self.offset)))
 
     def from_patch(self, first: int) -> PatchPairs:
-        """The same, without points in common in the patches before number `first`."""
+        """The same pairs, without common points in patches before number `first`."""
         patches = torch.arange(len(self.rows), device=self.rows.device)[:, None]
         return replace(self, rows=self.rows.where(patches >= first, -1))
 
     def sq_disagreement(self, first: Tensor, second: Tensor) -> Tensor:
-        """(B, N): squared distance between what both patches became, at points in common.
+        """(B, N): squared distance between both predictions of the common points.
 
-        first, second  (B, N, 3), each in its own frame; it is measured in that of the first
-        returns        by the rows of the second; 0 at points that only it has
+        first, second  (B, N, 3) predictions, each in its own frame
+        returns        distances in the first frame, by rows of the second; 0 at other points
         """
         placed = second * self.scale[:, None, None] + self.offset[:, None]
         same = first.gather(1, self.rows.clamp_min(0)[..., None].expand_as(second))
@@ -51,15 +51,15 @@ class PatchPairs:
 def cut_pairs(
     noisy: Tensor, sought: Tensor, first: PatchCut, radius: float | None, centred: bool
 ) -> PatchPairs:
-    """Cut second patches of as many points from the surroundings of the first ones.
+    """Cut second patches of the same size from the surroundings of the first ones.
 
-    noisy    (B, S, 3) surroundings; a little more than (1 + SHIFT)^2 N points fill a second patch
-    sought   (B, S, 3) where nearest points are sought: `noisy`, or the clean surroundings
+    noisy    (B, S, 3) surroundings; S should be a little more than (1 + SHIFT)^2 N
+    sought   (B, S, 3) surroundings that patches are cut from: `noisy`, or the clean ones
     radius   None keeps the scale; a number scales every patch to that radius
     centred  whether the seed becomes the origin
     """
     batch, count = first.rows.shape
-    # The points of a surface within a share of the radius are the share's square of them all.
+    # On a surface, a share SHIFT of the radius holds a share SHIFT^2 of the points.
     seeds = take_rows(sought, first.rows[:, round(SHIFT**2 * count), None])
     second = cut_patches(sought, seeds, count, radius, centred)
     places = torch.full(sought.shape[:2], -1, device=sought.device)

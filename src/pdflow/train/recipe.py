@@ -1,4 +1,4 @@
-"""Recipes: small TOML files that say everything a training run depends on."""
+"""Recipes: small TOML files with everything that a training run depends on."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ Section = TypeVar("Section")
 
 @dataclass(frozen=True)
 class DataConfig:
-    """Which patches a step sees.
+    """The patches of a step.
 
     levels       smallest and largest noise, relative to the bounding sphere; drawn per patch
-    noise        names in `pdflow.noise.KINDS`; every patch gets one of them
+    noise        names in `pdflow.noise.KINDS`; each patch gets one of them
     scales       smallest and largest random scale
-    deform       size of a random linear map that stretches and shears patches; 0 makes none
-    bend         size of a random quadratic map that bends them; 0 makes none
-    conditioning_spread  standard deviation of the log of the noise that a network is conditioned
-                 on, around the true one: at inference it gets an estimate
-    cut          from what patches are cut: "noisy" clouds, or "clean" ones as the authors did
+    deform       size of a random linear map that stretches and shears patches; 0 for none
+    bend         size of a random quadratic map that bends them; 0 for none
+    conditioning_spread  standard deviation of a random factor exp(x) on the noise that a network
+                 is conditioned on: at inference it gets an estimate
+    cut          what patches are cut from: "noisy" clouds, or "clean" ones as the authors did
     seeds        surroundings cut from every cloud
-    resolutions  points that meshes are sampled with: a cloud each
-    holdout      shapes that are left out of training, for validation
-    iterate      share of a batch that is the network's own output: what a second pass sees
+    resolutions  numbers of points that meshes are sampled with: one cloud each
+    holdout      shapes that are not trained on, but validated on
+    iterate      share of a batch that is the network's own output, the input of a second pass
     scans        share of a batch that is cut from made scans (`pdflow.scenes`) with the errors of
                  scanners instead of shapes with noise; scan_seeds of them are made
     scan_levels  smallest and largest noise of scans, relative to the radius of a patch
@@ -69,7 +69,7 @@ class DataConfig:
             _choose("noise", kind, tuple(KINDS))
         _choose("cut", self.cut, CUTS)
         if not self.noise or not self.resolutions or min(self.seeds, *self.resolutions) < 1:
-            raise PdflowError("Data need a noise, a resolution and seeds of 1 or more.")
+            raise PdflowError("[data] needs a noise, a resolution and seeds of 1 or more.")
         for name in ("iterate", "scans"):
             if not 0 <= getattr(self, name) <= 1:
                 raise PdflowError(f"{name} is {getattr(self, name)}: give a share from 0 to 1.")
@@ -77,14 +77,16 @@ class DataConfig:
 
 @dataclass(frozen=True)
 class OptimConfig:
-    """How the weights are moved.
+    """How the weights are updated.
 
     batch      patches in a step, over all processes
-    schedule   after a warm-up, "cosine" falls to zero at the end, "constant" stays, "plateau" is
-               multiplied by `factor` when `patience` validations in a row brought nothing
+    schedule   of the learning rate after the warm-up: "cosine" falls to zero at the end,
+               "constant" stays, "plateau" multiplies it by `factor` after `patience` validations
+               without progress
     clip       largest norm of the gradient
-    ema        share of the old average kept in each step
-    precision  of products on a GPU: "ieee" (float32), "tf32" or "bf16"; all tensors are float32
+    ema        share of the old average that each step keeps
+    precision  of matrix products on a GPU: "ieee" (float32), "tf32" or "bf16"; all tensors are
+               float32
     """
 
     batch: int = 64
@@ -109,12 +111,12 @@ class OptimConfig:
 
 @dataclass(frozen=True)
 class ValidationConfig:
-    """What the held-out shapes are asked.
+    """Validation on held-out shapes.
 
-    every    steps between two validations; 0 makes none
-    patches  patches of each noise level
+    every    steps between two validations; 0 for none
+    patches  patches per noise level
     levels   noise, relative to the bounding sphere
-    seed     of patches and noise: the same for all runs that are to be compared
+    seed     of patches and noise; the same in all runs that are compared
     """
 
     every: int = 2000
@@ -141,7 +143,7 @@ class Recipe:
 
 
 def shipped_recipes() -> list[str]:
-    """Names that `load_recipe` knows without a file."""
+    """Names that `load_recipe` accepts."""
     folder = resources.files("pdflow.train") / "recipes"
     return sorted(Path(f.name).stem for f in folder.iterdir() if f.name.endswith(".toml"))
 
@@ -157,7 +159,7 @@ def load_recipe(name_or_path: str | Path) -> Recipe:
     try:
         values = tomllib.loads(path.read_text())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise PdflowError(f"{path} is no TOML file ({error}).") from error
+        raise PdflowError(f"{path} is not a TOML file ({error}).") from error
     sections: dict[str, type[Any]] = {
         "model": FlowConfig,
         "inference": InferenceConfig,
@@ -186,7 +188,7 @@ def _section(kind: type[Section], values: dict[str, Any], path: Path, name: str)
         if key not in defaults:
             raise PdflowError(f"{path}: [{name}] has no setting {key!r}.")
         if isinstance(defaults[key], tuple) and isinstance(value, str):
-            values = {**values, key: [value]}  # one name may stand for a list of it
+            values = {**values, key: [value]}  # one name is short for a list of one
         elif not _fits(value, defaults[key]):
             raise PdflowError(
                 f"{path}: [{name}] {key} is {value!r}: give a value such as {defaults[key]!r}."
@@ -198,7 +200,7 @@ def _section(kind: type[Section], values: dict[str, Any], path: Path, name: str)
 
 
 def _fits(value: Any, default: Any) -> bool:
-    """Whether a TOML value has the type of a setting's default; None has any."""
+    """Whether a TOML value has the type of the default; a default of None allows any."""
     if default is None:
         return True
     if isinstance(default, tuple):

@@ -1,4 +1,4 @@
-"""A run: a folder with a checkpoint, weights, a log and a picture, made from recipe and shapes."""
+"""A training run: a folder with a checkpoint, weights, a log and a picture."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pdflow.weights import save_model
 CHECKPOINT, WEIGHTS, PICTURE = "checkpoint.safetensors", "model.safetensors", "patch.png"
 
 SAVE_EVERY = 300.0
-"""Seconds after which a checkpoint is written at the next line of the log."""
+"""Seconds after which the next line of the log also writes a checkpoint."""
 
 SEEDS_PER_SCAN = 96
 """Surroundings that are found in every made scan."""
@@ -47,15 +47,15 @@ def train(
     say: Say = print,
     advance: Callable[[float], None] = lambda share: None,
 ) -> Trainer:
-    """Train in a folder; where it holds a checkpoint, go on from there.
+    """Train in a folder; if it holds a checkpoint, resume from it.
 
-    shapes   what to train on; shapes that the recipe holds out are validated on
+    shapes   training data; shapes that the recipe holds out are for validation
     minutes  stop after this time; with `anneal` the schedule ends with it
     init     weights to start from: a file or a shipped name
-    say      is given sentences for the user
-    advance  is given the share of the run that was made since the last call
+    say      prints a sentence for the user
+    advance  gets the share of the run that was made since the last call
 
-    Ctrl-C and SIGTERM end the run after the current step; everything is saved as at its end.
+    Ctrl-C and SIGTERM end the run after the current step and save everything, as at its end.
     """
     with using_device(device):
         torch.zeros(1, device=device)
@@ -96,11 +96,11 @@ class _Book:
         folder.mkdir(parents=True, exist_ok=True)
         self._log = RunLog(folder, say)
         if trainer.step_count:
-            say(f"going on at step {trainer.step_count}")
+            say(f"resuming at step {trainer.step_count}")
         self._saved = time.monotonic()
 
     def note(self, line: dict[str, float]) -> None:
-        """Log a line; after a validation draw its picture; now and then save."""
+        """Log a line, draw a picture after each validation, and save now and then."""
         self._log(line)
         self._say(describe(line))
         trainer = self._trainer
@@ -110,12 +110,12 @@ class _Book:
             self._write()
 
     def save(self) -> None:
-        """Write checkpoint and weights, and say where they are."""
+        """Write checkpoint and weights, and print where they are."""
         self._write()
         self._log.close()
         trainer, done = self._trainer, "done"
         if trainer.stop:
-            done = "stopped, and the same command goes on"
+            done = "stopped; the same command resumes"
         weights = self._folder / WEIGHTS
         self._say(f"{weights}: {trainer.step_count} steps, {done}")
 
@@ -141,7 +141,7 @@ def describe(line: dict[str, float]) -> str:
 
 @contextmanager
 def _stopping_on_signals(trainer: Trainer) -> Iterator[None]:
-    """Let SIGINT and SIGTERM end `fit` after the current step; a second one ends it at once."""
+    """Let SIGINT and SIGTERM end `fit` after the current step; a second signal ends it at once."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         trainer.stop = True

@@ -1,4 +1,4 @@
-"""Learning rates: a warm-up, then constant, a cosine, or the paper's plateau."""
+"""Learning rates: a warm-up, then a constant, a cosine, or the paper's plateau."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 from pdflow.train.recipe import OptimConfig
 
 LEAST_GAIN = 1e-4
-"""Part by which a validation error must fall below the best one to count as better."""
+"""Relative improvement over the best validation error that counts as progress."""
 
 
 class Schedule:
     """The learning rate of every step.
 
-    "cosine" depends on the share of the run that is over, be it counted in steps or in minutes;
-    "plateau" is multiplied by `factor` whenever `patience` validations in a row found no error
-    below the best one, as in the paper; "constant" stays.
+    "cosine" depends on the share of the run that is over, in steps or in minutes. "plateau"
+    multiplies the rate by `factor` after more than `patience` validations without progress, as
+    in the paper. "constant" stays.
     """
 
     def __init__(self, optim: OptimConfig) -> None:
@@ -26,7 +26,7 @@ class Schedule:
         self.waited = 0
 
     def rate(self, step: int, share: float) -> float:
-        """Rate of step `step` (from 0), `share` (0 to 1) of the run being over."""
+        """Rate of step `step` (from 0), after a `share` (0 to 1) of the run."""
         warm = min(1.0, (step + 1) / max(1, self.optim.warmup))
         fall = self.factor
         if self.optim.schedule == "cosine":
@@ -34,7 +34,7 @@ class Schedule:
         return self.optim.lr * warm * fall
 
     def observe(self, error: float) -> None:
-        """Take note of a validation error; only "plateau" acts on it."""
+        """Record a validation error; only "plateau" uses it."""
         if self.optim.schedule != "plateau":
             return
         if error < self.best * (1 - LEAST_GAIN):
@@ -46,9 +46,9 @@ class Schedule:
             self.waited = 0
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint keeps."""
+        """The state for a checkpoint."""
         return {"factor": self.factor, "best": self.best, "waited": self.waited}
 
     def load(self, state: dict[str, Any]) -> None:
-        """Go on from `state`."""
+        """Restore a state."""
         self.factor, self.best, self.waited = state["factor"], state["best"], state["waited"]

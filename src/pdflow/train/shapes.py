@@ -1,4 +1,4 @@
-"""What there is to train on: clean clouds by shape, or patches that somebody has cut."""
+"""Training data: clean clouds by shape, or patches that were cut before."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Shapes:
     """Clean clouds by shape, each in its unit sphere.
 
     clouds  shape name -> clouds (M, 3) of that shape, one per resolution
-    digest  SHA-256 of names and coordinates: what exactly was trained on
+    digest  SHA-256 of names and coordinates, for the provenance of weights
     """
 
     def __init__(self, clouds: dict[str, list[NDArray[np.float64]]]) -> None:
@@ -29,7 +29,7 @@ class Shapes:
         self.digest = digest.hexdigest()
 
     def split(self, holdout: tuple[str, ...]) -> tuple[Shapes, Shapes]:
-        """Shapes to train on, and those held out for validation."""
+        """Shapes to train on, and held-out shapes for validation."""
         missing = sorted(set(holdout) - set(self.clouds))
         if missing:
             raise PdflowError(
@@ -55,11 +55,11 @@ class Shapes:
 
 
 class ReadyPatches:
-    """Clean patches (P, n, 3) that were cut before, and others (Q, n, 3) held out.
+    """Clean patches (P, n, 3) that were cut before, and held-out ones (Q, n, 3).
 
-    Each is put into its own unit sphere: noise is relative to the radius of the patch. Only the
-    points of a patch can be in it, whatever the noise, so its rim is less true than that of
-    patches cut from clouds.
+    Each patch is scaled to the unit sphere, so noise is relative to its radius. Noise cannot bring
+    points from outside into such a patch, so its rim is less realistic than that of a patch cut
+    from a cloud.
     """
 
     def __init__(self, patches: NDArray[np.floating], held: NDArray[np.floating]) -> None:
@@ -67,7 +67,7 @@ class ReadyPatches:
         self.digest = hashlib.sha256(self.patches.astype(np.float32).tobytes()).hexdigest()
 
     def split(self, holdout: tuple[str, ...]) -> tuple[ReadyPatches, ReadyPatches]:
-        """Patches to train on and those held out; shapes have no names here."""
+        """Patches to train on, and held-out ones; `holdout` names shapes, which patches lack."""
         nothing = self.held[:0]
         return ReadyPatches(self.patches, nothing), ReadyPatches(self.held, nothing)
 
@@ -76,7 +76,7 @@ class ReadyPatches:
         return len(self.patches)
 
     def pool(self, seeds: int, patch_points: int, generator: torch.Generator) -> PatchPool:
-        """All patches around their middle point, which is the one seed that each has."""
+        """All patches, each with the point nearest to its centre as the only seed."""
         if self.patches.shape[1] < patch_points:
             raise PdflowError(
                 f"Patches of {self.patches.shape[1]} points are smaller than those of the recipe "
@@ -92,4 +92,4 @@ class ReadyPatches:
 
 
 Source = Shapes | ReadyPatches
-"""What a run can be given."""
+"""What a run can train on."""

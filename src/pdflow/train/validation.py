@@ -17,9 +17,9 @@ from pdflow.train.shapes import Source
 
 
 class Validation:
-    """Patches of held-out shapes, with noise of a few levels, the same in every run.
+    """Patches of held-out shapes with a few noise levels, the same in every run.
 
-    They are drawn on the CPU, so that a GPU is asked the same as another machine.
+    They are drawn on the CPU, so that they are the same for every device.
     """
 
     def __init__(self, held: Source, recipe: Recipe, device: str) -> None:
@@ -41,16 +41,16 @@ class Validation:
         }
 
     def is_due(self, step: int, last: bool) -> bool:
-        """Whether to validate after this step: every few steps, and at the end."""
+        """Whether to validate after this step: every `every` steps, and at the end."""
         return self.every > 0 and (step % self.every == 0 or last)
 
     @torch.no_grad()
     def measure(self, model: PDFlow) -> dict[str, float]:
-        """What is left of the noise after one pass; 1 is doing nothing.
+        """Error after one pass, relative to that of the noisy patches.
 
-        error@LEVEL    squared distance to the clean row, relative to that of the noisy patch
-        chamfer@LEVEL  the same of squared distances to the nearest point, there and back
-        validation     mean of the errors, which schedules go by
+        error@LEVEL    of squared distances to the clean point of the same row
+        chamfer@LEVEL  of squared distances to the nearest point, in both directions
+        validation     mean of the errors; the plateau schedule uses it
         """
         errors, chamfers = {}, {}
         for level, batch in self.patches.items():

@@ -2,7 +2,7 @@
 
 The header holds JSON: "config" is a `FlowConfig`, "inference" an `InferenceConfig`, "provenance"
 says how the weights were made. Files of the first layout ("format" pdflow-1) have all settings in
-"config", some of them under other names; they are read as well.
+"config", some under other names; `load_model` reads them too.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Config = TypeVar("Config", FlowConfig, InferenceConfig)
 
 
 def released_models() -> list[str]:
-    """Names that `load_model` knows without a file."""
+    """Names of the shipped models, which `load_model` accepts."""
     folder = resources.files(__name__) / RELEASES
     if not folder.is_dir():
         return []
@@ -48,12 +48,17 @@ def find_model(name_or_path: str | Path) -> Path:
         return Path(name_or_path)
     except TypeError as error:
         known = ", ".join(released_models())
-        sentence = f"{name_or_path!r} is no model: give a file or a shipped name ({known})."
+        sentence = f"{name_or_path!r} is not a model: give a file or a shipped name ({known})."
         raise PdflowError(sentence) from error
 
 
 def load_model(name_or_path: str | Path, device: str | torch.device = "cpu") -> PDFlow:
-    """A shipped model by name or any weight file by path, ready for inference."""
+    """A shipped model by its name, or any weight file by its path, ready for inference.
+
+    >>> model = load_model("pdflow")
+    >>> model.config.filter, model.config.patch_points
+    ('lcc', 1024)
+    """
     path = find_model(name_or_path)
     tensors, header = read_tensors(path)
     if "config" not in header:
@@ -88,13 +93,13 @@ def save_model(path: str | Path, model: PDFlow, provenance: dict[str, Any]) -> N
 
 
 def read_provenance(path: str | Path) -> dict[str, Any]:
-    """Where a weight file comes from."""
+    """How the weights in a file were made: recipe, seed, data hash, commit and more."""
     result: dict[str, Any] = json.loads(read_tensors(Path(path))[1].get("provenance", "{}"))
     return result
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """All tensors of a safetensors file and its header."""
+    """All tensors of a safetensors file, and its header."""
     if not path.is_file():
         known = ", ".join(released_models()) or "none"
         raise PdflowError(f"No model {str(path)!r}: give a file or a shipped name ({known}).")

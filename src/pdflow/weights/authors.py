@@ -1,7 +1,7 @@
 """The authors' released tensors, under their key names, as one of our models.
 
 Their network is one of ours: an absolute condition net, BatchNorm in the augmentation, and the
-filter found in `channel_mask`. What differs is only how the same map is written down:
+filter in `channel_mask`. Only the parametrisation of some maps differs:
 
     actnorm     theirs x exp(logs) + bias       ours (x - mu) / exp(sigma)
     inv1x1      theirs a dense W                ours W = P L U
@@ -28,12 +28,12 @@ from pdflow.model import PDFlow
 
 EDGE_NEIGHBOURS = (32, 16, 32, 16, 32)
 NETS = ("scale_net", "bias_net")
-"""Their names of our groups, in our order."""
+"""Their names for our groups, in our order."""
 
 
 @torch.no_grad()
 def import_authors_weights(tensors: dict[str, Tensor]) -> PDFlow:
-    """A model of ours that computes what the authors' network with these tensors computes."""
+    """A `PDFlow` that computes the same as the authors' network with these tensors."""
     source = _Tensors(tensors)
     model = PDFlow(_config_of(source))
     for i, block in enumerate(model.flow):
@@ -50,7 +50,7 @@ def import_authors_weights(tensors: dict[str, Tensor]) -> PDFlow:
 
 
 class _Tensors:
-    """Their tensors; each is taken once, so that none is overlooked."""
+    """Their tensors. Each is taken once, so that a forgotten one is noticed."""
 
     def __init__(self, tensors: dict[str, Tensor]) -> None:
         self.left = {k: v for k, v in tensors.items() if not k.endswith("inverse_idx")}

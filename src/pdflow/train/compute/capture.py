@@ -10,15 +10,15 @@ import torch
 from torch import Tensor
 
 WARM_UP = 3
-"""Steps made and undone before one is recorded: kernels are compiled and memory is found."""
+"""Steps run and undone before one is recorded: they compile kernels and allocate memory."""
 
 
 def captured(
     step: Callable[[], None], state: Mapping[str, Tensor], device: torch.device
 ) -> Callable[[], None]:
-    """Record `step`, and return what repeats it.
+    """Record `step` as a CUDA graph, and return a function that replays it.
 
-    state  every tensor that a step changes and the next one depends on
+    state  every tensor that a step changes and that later steps depend on
     """
     stream = torch.cuda.Stream(device)
     with _undone(state, device):
@@ -28,7 +28,7 @@ def captured(
                 step()
         torch.cuda.current_stream(device).wait_stream(stream)
     graph = torch.cuda.CUDAGraph()
-    # Threads that watch over messages between GPUs may go on working meanwhile.
+    # Threads that watch messages between GPUs keep running during the capture.
     with torch.cuda.graph(graph, capture_error_mode="thread_local"):
         step()
     return graph.replay
@@ -36,7 +36,7 @@ def captured(
 
 @contextmanager
 def _undone(state: Mapping[str, Tensor], device: torch.device) -> Iterator[None]:
-    """Put the tensors and the random state of the device back after the block."""
+    """Restore the tensors and the random state of the device after the block."""
     copies = {name: value.detach().clone() for name, value in state.items()}
     random = torch.cuda.get_rng_state(device)
     yield
@@ -46,7 +46,7 @@ def _undone(state: Mapping[str, Tensor], device: torch.device) -> Iterator[None]
 
 
 class Clock:
-    """Seconds since it was made.
+    """Seconds since the clock was made.
 
     On a GPU a reading waits for the steps before the last reading, so that the queue stays short
     and never runs empty.

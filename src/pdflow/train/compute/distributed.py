@@ -1,4 +1,4 @@
-"""Several processes, one run: each works on its part of every batch, gradients are averaged."""
+"""One run in several processes: each works on part of every batch, gradients are averaged."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from pdflow.train.data import Batch
 class Workers:
     """The processes of a run, this one being number `rank` of `count`.
 
-    All processes draw the same whole batch from the same random state, and number r keeps rows
-    r, r + count, ... of it: the result does not depend on how many there are, except for the
-    order of sums and for batch normalisation, whose statistics are each process's own.
+    Every process draws the same whole batch from the same random state, and process r keeps rows
+    r, r + count, ... of it. The number of processes changes only the order of sums, and the
+    statistics of batch normalisation, which every process computes for itself.
     """
 
     def __init__(self, rank: int = 0, count: int = 1) -> None:
@@ -28,7 +28,7 @@ class Workers:
 
     @staticmethod
     def join(device: str) -> Workers:
-        """Join the processes that `torchrun` has started; alone where it has not."""
+        """Join the processes that `torchrun` started; without it, this process is the only one."""
         if not (dist.is_available() and dist.is_torchelastic_launched()):
             return Workers()
         if device.startswith("cuda"):
@@ -37,13 +37,13 @@ class Workers:
         return Workers(dist.get_rank(), dist.get_world_size())
 
     def leave(self) -> None:
-        """Let the others go."""
+        """Leave the group of processes."""
         if dist.is_available() and dist.is_initialized():
             dist.destroy_process_group()
 
     @property
     def first(self) -> bool:
-        """Whether this process writes and speaks for all."""
+        """Whether this process writes files and messages for all."""
         return self.rank == 0
 
     def part(self, batch: Batch) -> Batch:
@@ -60,7 +60,7 @@ class Workers:
         return len(range(self.rank, first, self.count))
 
     def average_(self, tensors: Sequence[Tensor]) -> None:
-        """Replace tensors by their means over all processes: one message for all of them."""
+        """Replace tensors by their means over all processes, in one message."""
         if self.count == 1:
             return
         flat = flattened(tensors)
@@ -69,7 +69,7 @@ class Workers:
         fill_(tensors, flat)
 
     def agree(self, values: Sequence[float], device: torch.device) -> list[float]:
-        """The values of the first process, for all: clocks and roundings differ."""
+        """The values of the first process, for all processes: clocks and rounding differ."""
         if self.count == 1:
             return list(values)
         shared = torch.tensor(values, dtype=torch.float64, device=device)
@@ -79,18 +79,18 @@ class Workers:
 
 
 def flattened(tensors: Sequence[Tensor]) -> Tensor:
-    """All values of some tensors, one after the other, as a copy (n,)."""
+    """All values of the tensors, one after the other, as a copy (n,)."""
     return torch.cat([tensor.reshape(-1) for tensor in tensors])
 
 
 def fill_(tensors: Sequence[Tensor], flat: Tensor) -> None:
-    """Write the values (n,) of `flattened` back."""
+    """Write values (n,), as `flattened` returns them, back into the tensors."""
     parts = flat.split([tensor.numel() for tensor in tensors])
     torch._foreach_copy_(list(tensors), [p.view_as(t) for p, t in zip(parts, tensors, strict=True)])
 
 
 class DividedPDFlow(PDFlow):
-    """A network that is given its part of a batch, and draws eps as if it had all of it."""
+    """A network that works on part of a batch, and draws eps as if it had the whole batch."""
 
     def __init__(self, config: FlowConfig, inference: InferenceConfig, workers: Workers) -> None:
         super().__init__(config, inference)

@@ -1,7 +1,7 @@
-"""Several passes through one network in a training step, whose gradients are added up once.
+"""Several passes through one network in a training step, with one sum of their gradients.
 
 A parameter that is used in several passes gets a gradient from each of them. Autograd adds these
-up one by one, in a launch for every parameter and pass; here they are added together.
+with one kernel launch per parameter and pass; here one launch adds them for all parameters.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 Run = Callable[..., Any]
-"""Calls a method of the network, given its name and arguments."""
+"""Calls a method of the network by its name, with arguments."""
 
 
 def separate_passes(network: nn.Module, count: int) -> list[Run]:
-    """`count` ways to call methods of a network, whose gradients are added up in one go."""
+    """`count` ways to call methods of a network, whose gradients are added in one launch."""
     caller = _Caller(network)
     named = dict(caller.named_parameters())
     if not torch.is_grad_enabled() or not all(p.requires_grad for p in named.values()):
@@ -29,7 +29,7 @@ def separate_passes(network: nn.Module, count: int) -> list[Run]:
 
 
 class _Caller(nn.Module):
-    """A network as a module whose `forward` calls any method of it."""
+    """A module whose `forward` calls any method of a network."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
@@ -50,13 +50,13 @@ class _Pass:
 
 
 class _Share(torch.autograd.Function):
-    """`count` aliases of every tensor; the backward adds up what comes back for each."""
+    """`count` aliases of every tensor; the backward adds the gradients of each."""
 
     @staticmethod
     def forward(ctx: Any, count: int, *tensors: Tensor) -> tuple[Tensor, ...]:
         ctx.set_materialize_grads(False)
         ctx.number = len(tensors)
-        # Not views: a first batch may still set the parameters of activation norms in place.
+        # Not views: the first batch sets the parameters of activation norms in place.
         return tuple(tensor.data for _ in range(count) for tensor in tensors)
 
     @staticmethod
@@ -65,7 +65,7 @@ class _Share(torch.autograd.Function):
         for first in range(ctx.number, len(gradients), ctx.number):
             more = gradients[first : first + ctx.number]
             both = [i for i, g in enumerate(more) if g is not None and totals[i] is not None]
-            # Tensors of one call must be laid out alike, or it falls back to one launch for each.
+            # All tensors of a call need the same layout, or it falls back to one launch each.
             pairs = [[g[i].contiguous() for i in both] for g in (totals, more)]  # type: ignore[union-attr]
             totals = [t if g is None else g for t, g in zip(totals, more, strict=True)]
             for i, total in zip(both, torch._foreach_add(*pairs) if both else (), strict=True):

@@ -1,4 +1,4 @@
-"""How products of matrices are rounded while training."""
+"""Precision of matrix products in training."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from contextlib import contextmanager
 import torch
 
 PRECISIONS = {"ieee": "highest", "tf32": "high", "bf16": "medium"}
-"""Precision of a recipe -> torch's name for it. Tensors are float32 in all of them."""
+"""Precision in a recipe -> torch's name for it. All tensors are float32 in any case."""
 
 
 @contextmanager
 def matmul_precision(name: str) -> Iterator[None]:
-    """Round the operands of float32 products on a GPU as `name` says, within the block."""
+    """Round the operands of float32 matrix products on a GPU to `name` within the block."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision(PRECISIONS[name])
     try:

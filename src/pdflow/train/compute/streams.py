@@ -1,4 +1,4 @@
-"""Work beside other work: a stream of its own on a GPU, nothing special on a CPU."""
+"""Work in parallel with other work: a second CUDA stream on a GPU, in line on a CPU."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from torch import Tensor
 
 
 class Beside:
-    """Queue the work of a block beside what follows it, on a stream of its own; plain on a CPU.
+    """Queue the work of a block on a second stream, parallel to what follows it.
 
     inputs  tensors made before the block that it reads
 
-    Autograd runs the backward of the block on the same stream. `join` before outputs are read.
+    On a CPU the block runs in line. Autograd runs the backward of the block on the same stream.
+    Call `join` before anything reads the outputs of the block.
     """
 
     def __init__(self, *inputs: Tensor) -> None:
@@ -35,7 +36,7 @@ class Beside:
         self.entered.close()
 
     def join(self, *outputs: Tensor) -> None:
-        """Let the current stream wait for the block, which made these tensors."""
+        """Let the current stream wait for the block that made these tensors."""
         if self.device.type == "cuda":
             main = torch.cuda.current_stream(self.device)
             main.wait_stream(_side_stream(self.device))
@@ -45,5 +46,5 @@ class Beside:
 
 @cache
 def _side_stream(device: torch.device) -> torch.cuda.Stream:
-    """One stream per device: memory is kept apart for each of them."""
+    """The second stream of a device. Only one: the allocator keeps memory for each stream."""
     return torch.cuda.Stream(device)
