@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pdflow.errors import PdflowError
+from pdflow.geometry.neighbors import NeighborSearch
 from pdflow.noise import estimate
 from pdflow.noise.estimate import (
     FEW_POINTS,
@@ -255,10 +256,19 @@ def test_points_are_sorted_in_layers_as_they_would_be_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     points = np.round(np.random.default_rng(5).normal(size=(4000, 3)), 1)
-    at_once = estimate._distinct(points)
+    at_once = estimate._by_height(points)
+    assert sorted(at_once) == list(range(4000))
     monkeypatch.setattr(estimate, "_POINTS_PER_LAYER", 100)
-    assert np.array_equal(estimate._distinct(points), at_once)
-    assert len(at_once) == len(np.unique(points, axis=0))
+    assert np.array_equal(estimate._by_height(points), at_once)
+
+
+def test_a_search_gives_the_estimate_of_its_points() -> None:
+    rng = np.random.default_rng(5)
+    points = rng.normal(size=(3000, 3)) * [1, 1, 0.02]
+    for cloud in (points, np.concatenate([points[:500]] * 4)):
+        alone, shared = estimate_noise(cloud), estimate_noise(NeighborSearch(cloud))
+        assert shared == alone
+        assert np.array_equal(shared.local, alone.local)
 
 
 def test_clumps_of_few_points_far_away_do_not_vote() -> None:

@@ -6,9 +6,17 @@ import numpy as np
 
 from pdflow.geometry.arrays import FloatArray, IntArray
 from pdflow.geometry.compiled import compiled
+from pdflow.parallel import run_in_threads
 
 _FACTORS = (0x1E3779B97F4A7C15, 0x3F58476D1CE4E5B9, 0x14D049BB133111EB)
 """Odd numbers without a pattern in their bits: products with them spread rows over a table."""
+
+_SHARE_BITS = 4
+_SHARES = 1 << _SHARE_BITS
+"""Parts of the table, which threads fill side by side."""
+
+_SMALL_CLOUD = 200_000
+"""Points below which a second thread costs more than it brings."""
 
 
 def distinct(points: FloatArray) -> tuple[FloatArray, IntArray]:
@@ -22,7 +30,10 @@ def distinct(points: FloatArray) -> tuple[FloatArray, IntArray]:
     """
     # Adding 0 makes one number of 0 and -0; then equal numbers have equal bits.
     bits = (np.ascontiguousarray(points) + 0.0).view(np.int64)
-    first = _first_equal(bits)
+    first = np.empty(len(bits), np.int64)
+    run_in_threads(
+        _fill_shares, _SHARES, bits, first, grain=_SHARES if len(bits) < _SMALL_CLOUD else 1
+    )
     is_new = first == np.arange(len(points))
     if is_new.all():
         return points.copy(), first
@@ -30,28 +41,46 @@ def distinct(points: FloatArray) -> tuple[FloatArray, IntArray]:
 
 
 @compiled
-def _first_equal(bits: IntArray) -> IntArray:
-    """For each of the rows (M, 3) the first that is equal to it, by a table of hashes (M,).
+def _fill_shares(start: int, stop: int, bits: IntArray, first: IntArray) -> None:
+    """Fill `first` (M,) for all rows (M, 3) whose hash is in the shares `start` to `stop - 1`.
 
-    The table is at most half full, and a row that finds its place taken goes to the next ones.
+    first  the first of all rows that is equal to a row
+
+    Equal rows have equal hashes, so shares do not depend on each other. The table of a share is
+    at most half full; a row that finds its place taken goes to the next.
     """
-    size = 2
-    while size < 2 * len(bits):
-        size *= 2
-    table = np.full(size, -1)
-    first = np.empty(len(bits), np.int64)
-    for row in range(len(bits)):
-        x, y, z = bits[row, 0], bits[row, 1], bits[row, 2]
-        mixed = (x * _FACTORS[0]) ^ (y * _FACTORS[1]) ^ (z * _FACTORS[2])
-        mixed = (mixed ^ (mixed >> 32)) * _FACTORS[0]
-        place = (mixed ^ (mixed >> 29)) & (size - 1)
-        while True:
-            other = table[place]
-            if other < 0:
-                table[place] = first[row] = row
-                break
-            if bits[other, 0] == x and bits[other, 1] == y and bits[other, 2] == z:
-                first[row] = other
-                break
-            place = (place + 1) & (size - 1)
-    return first
+    for share in range(start, stop):
+        count = 0
+        for row in range(len(bits)):
+            count += _hash(bits, row) & (_SHARES - 1) == share
+        size = 2
+        while size < 2 * count:
+            size *= 2
+        table = np.full(size, -1)
+        for row in range(len(bits)):
+            mixed = _hash(bits, row)
+            if mixed & (_SHARES - 1) != share:
+                continue
+            place = (mixed >> _SHARE_BITS) & (size - 1)
+            while True:
+                other = table[place]
+                if other < 0:
+                    table[place] = first[row] = row
+                    break
+                if (
+                    bits[other, 0] == bits[row, 0]
+                    and bits[other, 1] == bits[row, 1]
+                    and bits[other, 2] == bits[row, 2]
+                ):
+                    first[row] = other
+                    break
+                place = (place + 1) & (size - 1)
+
+
+@compiled
+def _hash(bits: IntArray, row: int) -> int:
+    x, y, z = bits[row, 0], bits[row, 1], bits[row, 2]
+    mixed = (x * _FACTORS[0]) ^ (y * _FACTORS[1]) ^ (z * _FACTORS[2])
+    mixed = (mixed ^ (mixed >> 32)) * _FACTORS[0]
+    mixed ^= mixed >> 29
+    return mixed  # type: ignore[no-any-return]

@@ -9,6 +9,9 @@ from numpy.typing import ArrayLike
 
 from pdflow.errors import PdflowError
 from pdflow.geometry.arrays import FloatArray, finite_points
+from pdflow.parallel import run_in_threads
+
+_POINTS_IN_CACHE = 8192
 
 
 @dataclass(frozen=True)
@@ -45,13 +48,20 @@ def unit_sphere(points: ArrayLike) -> Frame:
     cloud = finite_points(points)
     if len(cloud) == 0:
         raise PdflowError("A cloud without points has no unit sphere: give at least one point.")
-    # Numbers that are worked on together side by side: ten times faster than rows of three.
-    columns = np.ascontiguousarray(cloud.T)
-    low, high = columns.min(axis=1), columns.max(axis=1)
+    low, high = cloud.min(axis=0), cloud.max(axis=0)
     # Halves are added, not sums halved: coordinates near the largest float stay finite.
     center = low / 2 + high / 2
     # Squares of the smallest numbers are 0; those of shares of the extent are not.
     extent = float((high - low).max()) or 1.0
-    x, y, z = (columns - center[:, None]) / extent
-    scale = extent * float(np.sqrt((x * x + y * y + z * z).max()))
+    largest = np.zeros(-(-len(cloud) // _POINTS_IN_CACHE))
+
+    def fill(start: int, stop: int) -> None:
+        for part in range(start, stop):
+            rows = cloud[part * _POINTS_IN_CACHE : (part + 1) * _POINTS_IN_CACHE]
+            # Numbers that are worked on together lie side by side: much faster than rows of three.
+            x, y, z = (np.ascontiguousarray(rows.T) - center[:, None]) / extent
+            largest[part] = (x * x + y * y + z * z).max()
+
+    run_in_threads(fill, len(largest), grain=8)
+    scale = extent * float(np.sqrt(largest.max()))
     return Frame(center, scale if scale > 0 else 1.0)

@@ -11,6 +11,9 @@ from pdflow.geometry.compiled import compiled
 from pdflow.geometry.farthest import farthest_point_sampling
 from pdflow.geometry.neighbors import NeighborSearch
 from pdflow.geometry.patches import Patches
+from pdflow.parallel import run_in_threads
+
+_POINTS_PER_THREAD = 65_536
 
 TRIMMED = 10
 """Resampled points that are farthest from the input and dropped, as in the paper."""
@@ -28,24 +31,37 @@ def blend(
     moved      (P, N, 3) what each patch says of its points
     sharpness  of `Patches.weights`
     """
-    return _blend(count, patches.rows, patches.weights(sharpness), moved)
+    weights, blended = patches.weights(sharpness), np.empty((count, 3))
+    run_in_threads(_blend, count, patches.rows, weights, moved, blended, grain=_POINTS_PER_THREAD)
+    return blended
 
 
 @compiled
-def _blend(count: int, rows: IntArray, weights: FloatArray, moved: FloatArray) -> FloatArray:
-    """Weighted means (M, 3), each summed in the order of the patches, in one pass over them.
+def _blend(
+    start: int,
+    stop: int,
+    rows: IntArray,
+    weights: FloatArray,
+    moved: FloatArray,
+    blended: FloatArray,
+) -> None:
+    """Weighted means of the points `start` to `stop - 1`, each summed in the order of the patches.
 
-    The sum of the weights lies beside those of the coordinates: points come in any order, and
-    each costs one access to memory.
+    All patches are read in one pass. The sum of the weights lies beside those of the coordinates:
+    points come in any order, and each costs one access to memory.
     """
-    sums = np.zeros((count, 4))
+    sums = np.zeros((stop - start, 4))
     for patch in range(len(rows)):
         for place in range(rows.shape[1]):
-            point, weight = sums[rows[patch, place]], weights[patch, place]
-            for axis in range(3):
-                point[axis] += weight * moved[patch, place, axis]
-            point[3] += weight
-    return sums[:, :3] / sums[:, 3:]
+            row = rows[patch, place] - start
+            if 0 <= row < stop - start:
+                weight = weights[patch, place]
+                for axis in range(3):
+                    sums[row, axis] += weight * moved[patch, place, axis]
+                sums[row, 3] += weight
+    for row in range(stop - start):
+        for axis in range(3):
+            blended[start + row, axis] = sums[row, axis] / sums[row, 3]
 
 
 def resample(

@@ -200,8 +200,8 @@ class Denoiser:
         surface: NeighborSearch,
         passed: Passed,
         apart: NDArray[np.int64],
-    ) -> tuple[NDArray[np.int64], Points]:
-        """Rows (m,) of the input that the result's points come from, and their places (m, 3)."""
+    ) -> tuple[NDArray[np.int64] | slice, Points]:
+        """Rows of the input that the result's points come from, and their places (m, 3)."""
         if self.mode == "points":
             clean = passed.points
             # The limits were measured for our networks; the paper's move points differently.
@@ -209,7 +209,7 @@ class Denoiser:
                 clean = limit_tangential_motion(surface.points, passed.search)
             moved = given.search.points.copy()
             moved[~outlier] = clean
-            return np.arange(len(given.points)), moved[given.place]
+            return slice(None), moved[given.place]
         nearest = surface.knn(passed.points, 1)[1][:, 0]
         rows = given.first_rows[~outlier][nearest]
         return (
@@ -222,7 +222,7 @@ class Denoiser:
         cloud: PointCloud,
         given: Normalised,
         outlier: Mask,
-        rows: NDArray[np.int64],
+        rows: NDArray[np.int64] | slice,
         moved: Points,
     ) -> tuple[PointCloud, Points]:
         """The result in the cloud's own frame with its attributes, and how each point moved."""
@@ -234,7 +234,7 @@ class Denoiser:
             columns["displacement"] = shift
         if self.outliers == "mark":
             columns["outlier"] = is_outlier.astype(np.uint8)
-        taken = cloud[rows] if self.mode == "points" else without_row_metadata(cloud[rows])
+        taken = cloud if self.mode == "points" else without_row_metadata(cloud[rows])
         result = with_columns(taken.with_points(placed), columns)
         return result[~is_outlier] if self.outliers == "remove" else result, shift
 

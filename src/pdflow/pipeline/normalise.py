@@ -42,13 +42,14 @@ class Normalised:
         return np.flatnonzero(np.diff(np.maximum.accumulate(self.place), prepend=-1))
 
     def restore(
-        self, cloud: PointCloud, rows: NDArray[np.int64], moved: NDArray[np.float64]
+        self, cloud: PointCloud, rows: NDArray[np.int64] | slice, moved: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Points `moved` (m, 3) in the cloud's own frame.
 
-        rows  (m,) of the cloud that they come from; a point that did not move keeps its bits
+        rows  of the cloud that they come from; a point that did not move keeps its bits
         """
         placed = moved + self.center
         still = (moved == self.points[rows]).all(axis=1)
-        placed[still] = cloud.points[rows[still]]
+        if still.any():
+            placed[still] = cloud.points[rows][still]
         return np.asarray(placed)
