@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -269,3 +271,14 @@ def test_missing_extra_is_named(
     with pytest.raises(MissingExtraError, match=r"Writing E57 .*pdflow\[e57\]"):
         write(tmp_path / "b.e57", cloud)
     assert [p.name for p in tmp_path.iterdir()] == ["a.e57"]
+
+
+def test_equal_clouds_give_equal_files_in_every_process(tmp_path: Path) -> None:
+    code = (
+        "import sys, numpy as np; from pdflow import PointCloud, write; "
+        "write(sys.argv[1], PointCloud(np.eye(3), {'normals': np.eye(3, dtype='f2')}))"
+    )
+    for seed in ("0", "2"):  # which order the names of both extensions differently in a set
+        command = [sys.executable, "-c", code, str(tmp_path / f"{seed}.e57")]
+        subprocess.run(command, env={**os.environ, "PYTHONHASHSEED": seed}, check=True)
+    assert (tmp_path / "0.e57").read_bytes() == (tmp_path / "2.e57").read_bytes()

@@ -109,7 +109,7 @@ class CloudWriter:
         used |= {PREFIX} if any(own.values()) else set()
         self._file.extensionsAdd("", self._libe57.E57_V1_0_URI)
         for prefix, uri in {
-            **{p: EXTENSIONS[p] for p in used & set(EXTENSIONS)},
+            **{p: uri for p, uri in EXTENSIONS.items() if p in used},
             **extensions,
         }.items():
             self._file.extensionsAdd(prefix, uri)
