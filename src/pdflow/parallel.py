@@ -6,9 +6,12 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
+
+Array = TypeVar("Array", bound=NDArray[Any])
 
 
 def available_cores() -> int:
@@ -38,3 +41,25 @@ def run_in_threads(
         jobs = [pool.submit(kernel, int(a), int(b), *arguments) for a, b in pairwise(edges)]
         for job in jobs:
             job.result()
+
+
+def fill_rows(
+    result: Array, function: Callable[[slice], NDArray[Any]], part: int = 16_384
+) -> Array:
+    """Fill `result` with what `function` makes of each part of its rows, on all cores.
+
+    function  from a slice of rows to their values, made of operations that release the GIL, such
+              as those of numpy on arrays
+    part      rows of a part: as many as fit into the cache
+
+    >>> fill_rows(np.empty(3), lambda rows: np.arange(3)[rows] ** 2).tolist()
+    [0.0, 1.0, 4.0]
+    """
+
+    def fill(start: int, stop: int) -> None:
+        for first in range(start * part, min(stop * part, len(result)), part):
+            rows = slice(first, min(first + part, len(result)))
+            result[rows] = function(rows)
+
+    run_in_threads(fill, -(-len(result) // part), grain=1)
+    return result

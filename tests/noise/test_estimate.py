@@ -252,14 +252,14 @@ def test_weighted_median_is_the_median_for_equal_weights() -> None:
     assert weighted_median(values, np.full(101, 0.3)) == np.median(values)
 
 
-def test_points_are_sorted_in_layers_as_they_would_be_at_once(
+def test_rows_are_sorted_in_layers_as_they_would_be_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    points = np.round(np.random.default_rng(5).normal(size=(4000, 3)), 1)
-    at_once = estimate._by_height(points)
-    assert sorted(at_once) == list(range(4000))
+    values = np.round(np.random.default_rng(5).normal(size=4000), 2)
+    at_once = estimate._sorted_rows(values)
+    assert np.array_equal(at_once, np.argsort(values, kind="stable"))
     monkeypatch.setattr(estimate, "_POINTS_PER_LAYER", 100)
-    assert np.array_equal(estimate._by_height(points), at_once)
+    assert np.array_equal(estimate._sorted_rows(values), at_once)
 
 
 def test_a_search_gives_the_estimate_of_its_points() -> None:

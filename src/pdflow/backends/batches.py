@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import pairwise, zip_longest
 
 import numpy as np
 import torch
@@ -55,11 +56,14 @@ class TorchBackend:
             clean[part] = result.numpy()
             progress(len(result))
 
+        parts = [
+            slice(start, min(start + size, len(patches))) for start in range(0, len(patches), size)
+        ]
         with ThreadPoolExecutor(available_cores()) as pool, torch.inference_mode():
-            for start in range(0, len(patches), size):
-                part = slice(start, min(start + size, len(patches)))
+            draws = _Draws(self, eps, patches.shape[1], pool)
+            for part, following in zip_longest(parts, parts[1:]):
+                drawn = draws.take(part, following)
                 noisy = self._to_device(torch.from_numpy(patches[part]).float())
-                drawn = None if eps is None else self._draw(eps, part, patches.shape[1], pool)
                 noise = None
                 if sigma is not None:
                     noise = self._to_device(torch.from_numpy(sigma[part]).float())
@@ -70,13 +74,6 @@ class TorchBackend:
             while running:
                 store()
         return clean
-
-    def _draw(self, eps: EpsDraws, part: slice, points: int, pool: ThreadPoolExecutor) -> Tensor:
-        """eps (B, N, D_a) of the patches of a batch, on the device."""
-        shape = (part.stop - part.start, points, self.model.config.augment_dims)
-        drawn = torch.empty(shape, pin_memory=self.device.type == "cuda")
-        list(pool.map(eps.fill, range(part.start, part.stop), drawn))
-        return drawn.to(self.device, non_blocking=True)
 
     def _to_device(self, tensor: Tensor) -> Tensor:
         """A copy that the host does not wait for, which needs pinned memory."""
@@ -102,3 +99,39 @@ class TorchBackend:
         reserved = torch.cuda.memory_reserved(self.device)
         unused = reserved - torch.cuda.memory_allocated(self.device)
         return max(1, min(BATCH, (free + unused) // (BYTES_PER_POINT * points)))
+
+
+class _Draws:
+    """eps of batches, drawn by threads while the batch before is on the device."""
+
+    def __init__(
+        self, backend: TorchBackend, eps: EpsDraws | None, points: int, pool: ThreadPoolExecutor
+    ) -> None:
+        self.backend, self.eps, self.points, self.pool = backend, eps, points, pool
+        self.ahead: tuple[Tensor, list[Future[None]]] | None = None
+
+    def take(self, part: slice, following: slice | None) -> Tensor | None:
+        """eps (B, N, D_a) of a batch on the device; that of the following one is begun."""
+        if self.eps is None:
+            return None
+        drawn, jobs = self.ahead or self._begin(part)
+        self.ahead = None if following is None else self._begin(following)
+        for job in jobs:
+            job.result()
+        return drawn.to(self.backend.device, non_blocking=True)
+
+    def _begin(self, part: slice) -> tuple[Tensor, list[Future[None]]]:
+        count = part.stop - part.start
+        shape = (count, self.points, self.backend.model.config.augment_dims)
+        drawn = torch.empty(shape, pin_memory=self.backend.device.type == "cuda")
+        ends = np.linspace(0, count, available_cores() + 1).astype(int).tolist()
+        jobs = [
+            self.pool.submit(self._fill, part.start + first, drawn[first:last])
+            for first, last in pairwise(ends)
+        ]
+        return drawn, jobs
+
+    def _fill(self, first: int, drawn: Tensor) -> None:
+        assert self.eps is not None
+        for patch, eps in enumerate(drawn, first):
+            self.eps.fill(patch, eps)

@@ -12,6 +12,7 @@ from pdflow.geometry.arrays import FloatArray, finite_points
 from pdflow.parallel import run_in_threads
 
 _POINTS_IN_CACHE = 8192
+_PARTS_PER_THREAD = 8
 
 
 @dataclass(frozen=True)
@@ -48,20 +49,31 @@ def unit_sphere(points: ArrayLike) -> Frame:
     cloud = finite_points(points)
     if len(cloud) == 0:
         raise PdflowError("A cloud without points has no unit sphere: give at least one point.")
-    low, high = cloud.min(axis=0), cloud.max(axis=0)
+    # Numbers that are worked on together lie side by side: much faster than rows of three.
+    parts = [
+        slice(first, first + _POINTS_IN_CACHE) for first in range(0, len(cloud), _POINTS_IN_CACHE)
+    ]
+    bounds = np.empty((len(parts), 2, 3))
+
+    def bound(start: int, stop: int) -> None:
+        for part in range(start, stop):
+            columns = np.ascontiguousarray(cloud[parts[part]].T)
+            bounds[part] = columns.min(axis=1), columns.max(axis=1)
+
+    run_in_threads(bound, len(parts), grain=_PARTS_PER_THREAD)
+    low, high = bounds[:, 0].min(axis=0), bounds[:, 1].max(axis=0)
     # Halves are added, not sums halved: coordinates near the largest float stay finite.
     center = low / 2 + high / 2
     # Squares of the smallest numbers are 0; those of shares of the extent are not.
     extent = float((high - low).max()) or 1.0
-    largest = np.zeros(-(-len(cloud) // _POINTS_IN_CACHE))
+    largest = np.empty(len(parts))
 
-    def fill(start: int, stop: int) -> None:
+    def measure(start: int, stop: int) -> None:
         for part in range(start, stop):
-            rows = cloud[part * _POINTS_IN_CACHE : (part + 1) * _POINTS_IN_CACHE]
-            # Numbers that are worked on together lie side by side: much faster than rows of three.
-            x, y, z = (np.ascontiguousarray(rows.T) - center[:, None]) / extent
+            columns = np.ascontiguousarray(cloud[parts[part]].T)
+            x, y, z = (columns - center[:, None]) / extent
             largest[part] = (x * x + y * y + z * z).max()
 
-    run_in_threads(fill, len(largest), grain=8)
+    run_in_threads(measure, len(parts), grain=_PARTS_PER_THREAD)
     scale = extent * float(np.sqrt(largest.max()))
     return Frame(center, scale if scale > 0 else 1.0)

@@ -17,6 +17,7 @@ points sorted by grid cell first:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 
 import numpy as np
@@ -34,6 +35,9 @@ LEAF_SIZE = 32
 
 _NEIGHBORS_PER_THREAD = 32_768
 """Neighbours to find, in all, below which a second thread costs more than it brings."""
+
+
+_QUERIES_IN_CACHE = 1024
 
 
 def knn(points: ArrayLike, queries: ArrayLike, k: int) -> tuple[FloatArray, IntArray]:
@@ -158,6 +162,31 @@ class NeighborSearch:
         rows[empty, 0] = _search(tree, wanted, empty, 1, np.inf)[1][empty, 0]
         return np.where(rows < count, rows, rows[:, :1]), counts
 
+    def reduce_knn(self, k: int, reduce: Callable[[FloatArray], FloatArray]) -> FloatArray:
+        """(M,): a number for every point, made of its squared distances to its k nearest points.
+
+        reduce  from squared distances (q, k) of some points, ascending, to their numbers (q,)
+
+        Unlike `knn` of all points it needs no memory for distances and rows of all of them.
+        """
+        tree, turns = self.tree, self._turns(self.points)
+        lowest = _lowest_rows(tree)
+        result = np.empty(len(self.points))
+
+        def fill(start: int, stop: int) -> None:
+            sq_distances = np.empty((_QUERIES_IN_CACHE, k))
+            rows = np.empty((_QUERIES_IN_CACHE, k), np.int64)
+            for first in range(start, stop, _QUERIES_IN_CACHE):
+                some = turns[first : min(first + _QUERIES_IN_CACHE, stop)]
+                order, queries = np.arange(len(some)), self.points[some]
+                _search_range(
+                    0, len(some), order, tree, lowest, queries, np.inf, sq_distances, rows
+                )
+                result[some] = reduce(sq_distances[: len(some)])
+
+        run_in_threads(fill, len(turns), grain=_NEIGHBORS_PER_THREAD // max(k, 16) + 1)
+        return result
+
     def _queries(self, queries: ArrayLike) -> FloatArray:
         if queries is self._given or queries is self.points:
             return self.points
@@ -182,13 +211,17 @@ def _search(
     """
     sq_distances = np.empty((len(queries), k))
     rows = np.empty((len(queries), k), np.int64)
-    # The lowest row in every node decides whether a box at a tied distance matters.
-    lowest = fold_up(tree.order[leaf_firsts(len(tree.order), tree.depth)], np.minimum)
+    lowest = _lowest_rows(tree)
     run_in_threads(
         _search_range, len(turns), turns, tree, lowest, queries, sq_reach, sq_distances, rows,
         grain=_NEIGHBORS_PER_THREAD // max(k, 16) + 1,
     )  # fmt: skip
     return sq_distances, rows
+
+
+def _lowest_rows(tree: KdTree) -> IntArray:
+    """The lowest row in every node: it decides whether a box at a tied distance matters."""
+    return fold_up(tree.order[leaf_firsts(len(tree.order), tree.depth)], np.minimum)
 
 
 @compiled

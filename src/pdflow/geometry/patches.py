@@ -11,7 +11,7 @@ from pdflow.geometry.arrays import FloatArray, IntArray
 from pdflow.geometry.farthest import farthest_point_sampling
 from pdflow.geometry.frame import Frame
 from pdflow.geometry.neighbors import NeighborSearch
-from pdflow.parallel import run_in_threads
+from pdflow.parallel import fill_rows
 
 _PATCHES_IN_CACHE = 16
 
@@ -42,15 +42,13 @@ class Patches:
 
         A point counts most where it is central and its neighbourhood is whole.
         """
-        weights = np.empty_like(self.sq_distances)
 
-        def fill(start: int, stop: int) -> None:
-            sq_distances = self.sq_distances[start:stop]
+        def weigh(part: slice) -> FloatArray:
+            sq_distances = self.sq_distances[part]
             sq_radii = np.maximum(sq_distances.max(axis=1, keepdims=True), np.finfo(float).tiny)
-            weights[start:stop] = np.exp(-sharpness * sq_distances / sq_radii)
+            return np.asarray(np.exp(-sharpness * sq_distances / sq_radii))
 
-        run_in_threads(fill, len(weights), grain=_PATCHES_IN_CACHE)
-        return weights
+        return fill_rows(np.empty_like(self.sq_distances), weigh, _PATCHES_IN_CACHE)
 
 
 def cover(
@@ -130,15 +128,7 @@ class PatchFrames:
         self, function: Callable[[slice], FloatArray], shape: tuple[int, ...]
     ) -> FloatArray:
         """What `function` makes of all patches, a few at a time, which stay in the cache."""
-        result = np.empty(shape)
-
-        def fill(start: int, stop: int) -> None:
-            for first in range(start, stop, _PATCHES_IN_CACHE):
-                part = slice(first, min(first + _PATCHES_IN_CACHE, stop))
-                result[part] = function(part)
-
-        run_in_threads(fill, len(result), grain=_PATCHES_IN_CACHE)
-        return result
+        return fill_rows(np.empty(shape), function, _PATCHES_IN_CACHE)
 
     def __getitem__(self, part: slice) -> PatchFrames:
         return PatchFrames(self.origin[part], self.scale[part], self.offset[part])

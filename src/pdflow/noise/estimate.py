@@ -29,9 +29,15 @@ from pdflow.geometry.arrays import FloatArray, IntArray, finite_points
 from pdflow.geometry.frame import unit_sphere
 from pdflow.geometry.seeds import generator
 from pdflow.noise.neighborhoods import FLOOR as FLOOR
-from pdflow.noise.neighborhoods import REACH_SCALE, SCALES, Neighborhoods
+from pdflow.noise.neighborhoods import (
+    REACH_SCALE,
+    Neighborhoods,
+    describe_neighbors,
+    height,
+    neighbors_of,
+)
 from pdflow.noise.neighborhoods import describe as describe
-from pdflow.parallel import run_in_threads
+from pdflow.parallel import fill_rows, run_in_threads
 
 if TYPE_CHECKING:
     from pdflow.geometry.neighbors import NeighborSearch
@@ -182,38 +188,30 @@ def estimate_with(
     from pdflow.geometry.neighbors import NeighborSearch
 
     rng = generator(seed)
-    if isinstance(points, NeighborSearch):
-        search, given = points, points.points
-    else:
-        search, given = None, finite_points(points)
+    search = points
+    if not isinstance(search, NeighborSearch):
+        search = NeighborSearch(distinct(finite_points(search))[0])
+    given = search.points
     if len(given) == 0:
         return NoiseEstimate(0.0, 0.0, 0.0, False)
     frame = unit_sphere(given)
-    cloud = frame.apply(given)
-    if search is None:
-        cloud = distinct(cloud)[0]
-    order = _by_height(cloud)
-    cloud = cloud[order]
-    if len(cloud) <= REACH_SCALE:
-        return NoiseEstimate(0.0, 0.0, _spacing_of_few(cloud) * frame.scale, False)
-    reliable = len(cloud) >= FEW_POINTS
-    chosen = _strata(len(cloud), QUERIES, rng)
-    queries = cloud[chosen]
-    near = None
-    if search is not None:
-        place = np.empty_like(order)
-        place[order] = np.arange(len(order))
-        sq_distances, rows = search.knn(given[order[chosen]], min(SCALES[-1], len(cloud)))
-        if not sq_distances[:, 1].all():
-            return estimate_with(network, given, seed)
-        near = place[rows]
-    seen = describe(cloud, queries, near)
+    if len(given) <= REACH_SCALE:
+        return NoiseEstimate(0.0, 0.0, _spacing_of_few(search), False)
+    heights = fill_rows(np.empty(len(given)), lambda part: height(frame.apply(given[part])))
+    left = _sorted_rows(heights)
+    asked = left[_strata(len(left), QUERIES, rng)]
+    sq_distances, near = search.knn(given[asked], neighbors_of(len(given)))
+    if not sq_distances[:, 1].all():  # duplicates
+        return estimate_with(network, given, seed)
+    queries = frame.apply(given[asked])
+    seen = describe_neighbors(frame.apply(given[near]), queries)
     spacing = float(np.median(seen.nearest))
     local, sigma, ratio = _agree(network, seen)
-    while ratio > LARGEST_RATIO and len(cloud) > FEWEST_THINNED:
+    while ratio > LARGEST_RATIO and len(left) > FEWEST_THINNED:
         # The reach grows like count^(-1/2) on a surface and like count^(-1/3) in a volume.
-        keep = max(FEWEST_THINNED, int(len(cloud) * (THINNED_RATIO / ratio) ** 2.5))
-        cloud = cloud[np.sort(rng.permutation(len(cloud))[:keep])]
+        keep = max(FEWEST_THINNED, int(len(left) * (THINNED_RATIO / ratio) ** 2.5))
+        left = left[np.sort(rng.permutation(len(left))[:keep])]
+        cloud = frame.apply(given[left])
         queries = cloud[_strata(len(cloud), QUERIES, rng)]
         seen = describe(cloud, queries)
         local, sigma, ratio = _agree(network, seen)
@@ -223,28 +221,23 @@ def estimate_with(
         sigma * frame.scale,
         relative,
         spacing * frame.scale,
-        reliable,
+        len(given) >= FEW_POINTS,
         frame.undo(queries[sees]),
         local[sees] * frame.scale,
     )
 
 
-def _by_height(points: FloatArray) -> IntArray:
-    """(M,): an order of `points` (M, 3) that does not depend on the order of their rows.
-
-    They are sorted along a direction with which no grid is aligned.
-    """
-    # No matrix product: it may round equal rows differently.
-    height = points[:, 0] + 0.6180339887 * points[:, 1] + 0.4142135624 * points[:, 2]
-    some = np.sort(height[:: max(1, len(height) // 1024)])
-    layers = max(1, len(points) // _POINTS_PER_LAYER)
+def _sorted_rows(values: FloatArray) -> IntArray:
+    """(M,): rows in the order of their values (M,), sorted in layers on all cores."""
+    some = np.sort(values[:: max(1, len(values) // 1024)])
+    layers = max(1, len(values) // _POINTS_PER_LAYER)
     edges = [-np.inf, *some[np.arange(1, layers) * len(some) // layers], np.inf]
     sorted_layers = [np.empty(0, np.int64)] * layers
 
     def sort_layers(start: int, stop: int) -> None:
         for layer in range(start, stop):
-            rows = np.flatnonzero((height >= edges[layer]) & (height < edges[layer + 1]))
-            sorted_layers[layer] = rows[np.argsort(height[rows], kind="stable")]
+            rows = np.flatnonzero((values >= edges[layer]) & (values < edges[layer + 1]))
+            sorted_layers[layer] = rows[np.argsort(values[rows], kind="stable")]
 
     run_in_threads(sort_layers, layers, grain=1)
     return np.concatenate(sorted_layers)
@@ -257,10 +250,10 @@ def _strata(count: int, wanted: int, rng: np.random.Generator) -> IntArray:
     return ((np.arange(wanted) + rng.random(wanted)) * (count / wanted)).astype(np.int64)
 
 
-def _spacing_of_few(cloud: FloatArray) -> float:
-    from pdflow.geometry.neighbors import knn
-
-    return float(np.sqrt(np.median(knn(cloud, cloud, 2)[0][:, 1]))) if len(cloud) > 1 else 0.0
+def _spacing_of_few(search: NeighborSearch) -> float:
+    if len(search) < 2:
+        return 0.0
+    return float(np.sqrt(np.median(search.knn(search.points, 2)[0][:, 1])))
 
 
 def _agree(network: Network, seen: Neighborhoods) -> tuple[FloatArray, float, float]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pdflow.geometry.arrays import FloatArray, IntArray
+from pdflow.geometry.arrays import FloatArray
 
 SCALES: tuple[int, ...] = (9, 16, 29, 52, 94, 169, 304)
 """Sizes of the neighbourhoods, in points; the query itself counts."""
@@ -20,7 +20,7 @@ SMALLEST_JET = 16
 FLOOR = 1e-3
 """Lengths are described with this part of the reach as their floor, so that rounding is unseen."""
 
-_QUERIES_IN_CACHE = 128
+_QUERIES_IN_CACHE = 64
 
 
 class Neighborhoods(NamedTuple):
@@ -36,13 +36,30 @@ class Neighborhoods(NamedTuple):
     nearest: FloatArray
 
 
-def describe(
-    points: FloatArray, queries: FloatArray, near: IntArray | None = None
-) -> Neighborhoods:
+def height(points: FloatArray) -> FloatArray:
+    """(...): place of points (..., 3) along a direction with which no grid is aligned."""
+    # No matrix product: it may round equal rows differently.
+    x, y, z = np.moveaxis(points, -1, 0)
+    return np.asarray(x + 0.6180339887 * y + 0.4142135624 * z)
+
+
+def describe(points: FloatArray, queries: FloatArray) -> Neighborhoods:
     """Describe what is around `queries` (Q, 3), which are some of `points` (M, 3).
 
     points  all different, M > REACH_SCALE
-    near    (Q, min(M, SCALES[-1])) rows of the points nearest to each query, if they are known
+    """
+    from pdflow.geometry.neighbors import knn
+
+    return describe_neighbors(points[knn(points, queries, neighbors_of(len(points)))[1]], queries)
+
+
+def neighbors_of(count: int) -> int:
+    """Neighbours that a description in a cloud of `count` points needs."""
+    return min(SCALES[-1], count)
+
+
+def describe_neighbors(neighbors: FloatArray, queries: FloatArray) -> Neighborhoods:
+    """Describe neighbourhoods by the nearest points (Q, K, 3) of queries (Q, 3), in any order.
 
     The description has, for each of SCALES and in units of the reach,
 
@@ -53,36 +70,34 @@ def describe(
 
         standard deviation; kurtosis; size of the quadratic coefficients.
     """
-    from pdflow.geometry.neighbors import knn
     from pdflow.parallel import run_in_threads
 
-    if near is None:
-        near = knn(points, queries, min(SCALES[-1], len(points)))[1]
-    offsets = points[near] - queries[:, None]
-    x, y, z = np.moveaxis(offsets * offsets, 2, 0)
-    sq_distances = x + y + z
-    # Neighbours found in another frame may be in another order where distances round alike.
-    order = np.lexsort((near, sq_distances))
-    distances = np.sqrt(np.take_along_axis(sq_distances, order, axis=1))
-    rows = np.take_along_axis(near, order, axis=1)
-    reach = distances[:, REACH_SCALE - 1]
-    chunks = [reach] * -(-len(queries) // _QUERIES_IN_CACHE)
+    count, total, _ = neighbors.shape
+    chunks: list[FloatArray] = [neighbors] * -(-count // _QUERIES_IN_CACHE)
+    reach, nearest = np.empty(count), np.empty(count)
 
     def describe_chunks(start: int, stop: int) -> None:
         for chunk in range(start, stop):
             part = slice(chunk * _QUERIES_IN_CACHE, (chunk + 1) * _QUERIES_IN_CACHE)
-            unit = reach[part, None, None]
-            local = (points[rows[part]] - queries[part, None]) / unit
+            offsets = neighbors[part] - queries[part, None]
+            x, y, z = np.moveaxis(offsets * offsets, 2, 0)
+            sq_distances = x + y + z
+            # Equal distances are settled by the place in space, which no order of rows changes.
+            order = np.lexsort((height(neighbors[part]), sq_distances))
+            distances = np.sqrt(np.take_along_axis(sq_distances, order, axis=1))
+            unit = distances[:, REACH_SCALE - 1]
+            local = np.take_along_axis(offsets, order[..., None], axis=1) / unit[:, None, None]
             columns: list[FloatArray] = []
             for scale in SCALES:
                 # A cloud smaller than a scale is all there is to describe.
-                size = min(scale, len(points))
-                columns.append(distances[part, size - 1] / reach[part])
+                size = min(scale, total)
+                columns.append(distances[:, size - 1] / unit)
                 columns += _describe_scale(local[:, :size], jet=scale >= SMALLEST_JET)
             chunks[chunk] = np.log(np.stack(columns, axis=1))
+            reach[part], nearest[part] = unit, distances[:, 1]
 
     run_in_threads(describe_chunks, len(chunks), grain=1)
-    return Neighborhoods(np.concatenate(chunks), reach, distances[:, 1])
+    return Neighborhoods(np.concatenate(chunks), reach, nearest)
 
 
 def _describe_scale(local: FloatArray, jet: bool) -> list[FloatArray]:

@@ -29,6 +29,7 @@ from pdflow.geometry.neighbors import NeighborSearch
 from pdflow.geometry.tangential import limit_tangential_motion
 from pdflow.model import PDFlow
 from pdflow.noise.estimate import NoiseEstimate, estimate_noise
+from pdflow.parallel import fill_rows
 from pdflow.pipeline.likelihood import find_unlikely_points
 from pdflow.pipeline.normalise import Normalised
 from pdflow.pipeline.options import check_choice, check_number, check_whole_number
@@ -122,7 +123,7 @@ class Denoiser:
         )
         rows, moved = self._settle(given, outlier, surface, passed, apart)
         result, shift = self._restore(cloud, given, outlier, rows, moved)
-        lengths = np.linalg.norm(shift, axis=1)
+        lengths = fill_rows(np.empty(len(shift)), lambda part: np.linalg.norm(shift[part], axis=1))
         report = Report(
             points=len(cloud),
             points_out=len(result),
@@ -227,7 +228,8 @@ class Denoiser:
     ) -> tuple[PointCloud, Points]:
         """The result in the cloud's own frame with its attributes, and how each point moved."""
         placed = given.restore(cloud, rows, moved)
-        shift = placed - cloud.points[rows]
+        given_points = cloud.points[rows]
+        shift = fill_rows(np.empty_like(placed), lambda part: placed[part] - given_points[part])
         is_outlier = outlier[given.place[rows]]
         columns: dict[str, NDArray[Any]] = {}
         if self.displacement:

@@ -11,6 +11,7 @@ from pdflow.cloud import PointCloud
 from pdflow.geometry.distinct import distinct
 from pdflow.geometry.frame import unit_sphere
 from pdflow.geometry.neighbors import NeighborSearch
+from pdflow.parallel import fill_rows
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Normalised:
     def of(cloud: PointCloud) -> Normalised:
         """Normalise a cloud; NaN and infinite coordinates are refused."""
         center = unit_sphere(cloud.points).center
-        points = cloud.points - center
+        points = fill_rows(np.empty_like(cloud.points), lambda part: cloud.points[part] - center)
         different, place = distinct(points)
         return Normalised(points, center, NeighborSearch(different), place)
 
@@ -48,8 +49,11 @@ class Normalised:
 
         rows  of the cloud that they come from; a point that did not move keeps its bits
         """
-        placed = moved + self.center
-        still = (moved == self.points[rows]).all(axis=1)
-        if still.any():
-            placed[still] = cloud.points[rows][still]
-        return np.asarray(placed)
+        kept = cloud.points[rows]
+        given = self.points[rows]
+
+        def place(part: slice) -> NDArray[np.float64]:
+            still = (moved[part] == given[part]).all(axis=1, keepdims=True)
+            return np.where(still, kept[part], moved[part] + self.center)
+
+        return fill_rows(np.empty_like(moved), place)

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdflow.geometry.neighbors import NeighborSearch
-from pdflow.parallel import run_in_threads
 
 NEIGHBOURS = 12
 CUT = 8.0
@@ -23,10 +22,7 @@ def find_outliers(search: NeighborSearch) -> NDArray[np.bool_]:
     """
     if len(search) <= NEIGHBOURS + 1:
         return np.zeros(len(search), dtype=bool)
-    sq_distances = search.knn(search.points, NEIGHBOURS + 1)[0]
-    distances = np.empty(len(search))
-    run_in_threads(_fill_means, len(search), sq_distances, distances)
-    logs = np.log(np.maximum(distances, np.finfo(float).tiny))
+    logs = search.reduce_knn(NEIGHBOURS + 1, _log_means)
     middle = np.median(logs)
     spread = 1.4826 * np.median(np.abs(logs - middle))
     return np.asarray(logs > middle + CUT * max(spread, 0.05))
@@ -41,8 +37,7 @@ def within_noise(
     return np.asarray(distances <= REACH * sigma)
 
 
-def _fill_means(
-    start: int, stop: int, sq_distances: NDArray[np.float64], means: NDArray[np.float64]
-) -> None:
-    """Mean distances of the points `start` to `stop - 1` to all neighbours but themselves."""
-    means[start:stop] = np.sqrt(sq_distances[start:stop, 1:]).mean(axis=1)
+def _log_means(sq_distances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(q,): log of the mean distance to all neighbours (q, k) but the point itself."""
+    means = np.sqrt(sq_distances[:, 1:]).mean(axis=1)
+    return np.asarray(np.log(np.maximum(means, np.finfo(float).tiny)))

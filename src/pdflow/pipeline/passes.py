@@ -113,6 +113,8 @@ class Passes:
                 share = scaled(progress, len(piece.rows) / len(part) / partitions)
                 results.append(self._denoise(piece, conditioning, share))
                 rows.append(part_rows[piece.rows])
+        if len(results) == 1:
+            return results[0]
         moved = np.concatenate(results)
         if count is not None:
             return moved
