@@ -1,11 +1,15 @@
-"""Compare two checkouts of pdflow bit for bit on this machine.
+"""Compare two checkouts of pdflow on this machine: bit for bit, or in speed.
 
     git worktree add ../before d840f34
     python benchmarks/compare_versions.py ../before
+    python benchmarks/compare_versions.py ../before --speed 3
 
 Each version runs the same cases in a process of its own: small clouds in every mode, with our
 networks and the paper's, noise estimates, and some training steps, all on the CPU. No bits are
 stored: they differ between processors, so both versions run here and now.
+
+With --speed both versions take turns, a process each, and the best of each counts: seconds of a run
+without parameters, and the peak memory of the process.
 """
 
 from __future__ import annotations
@@ -44,23 +48,84 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("before", type=Path, help="checkout of the other version")
     parser.add_argument("--only", default="", help="cases whose name holds this text")
+    parser.add_argument("--speed", type=int, metavar="TURNS", help="compare speed in some turns")
     parser.add_argument("--run", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.run and options.speed:
+        np.save(options.run, time_runs())
+        return
     if options.run:
         run_cases(options.run, options.only)
+        return
+    if options.speed:
+        compare_speed(options.before, options.speed)
         return
     with tempfile.TemporaryDirectory() as folder:
         results = []
         for name, tree in (("before", options.before), ("after", HERE)):
             path = Path(folder) / f"{name}.npz"
-            words = [sys.executable, __file__, str(options.before), "--run", str(path)]
             start = time.perf_counter()
-            environment = {**os.environ, "PYTHONPATH": str(tree.resolve() / "src")}
-            subprocess.run([*words, "--only", options.only], check=True, env=environment)
+            run_version(tree, path, "--only", options.only)
             print(f"{name}: {tree} in {time.perf_counter() - start:.0f} s")
             with np.load(path) as arrays:
                 results.append({key: arrays[key] for key in arrays.files})
     sys.exit(report(*results))
+
+
+def run_version(tree: Path, path: Path, *words: str) -> None:
+    """Run this script with the package of a checkout; it writes its results to `path`."""
+    environment = {**os.environ, "PYTHONPATH": str(tree.resolve() / "src")}
+    command = [sys.executable, __file__, str(tree), "--run", str(path), *words]
+    subprocess.run(command, check=True, env=environment)
+
+
+def compare_speed(before: Path, turns: int) -> None:
+    """Print the best seconds and memory of both versions, which take turns."""
+    from pdflow.provenance import describe_machine, source_version
+
+    print(f"{describe_machine()}\ncommit {source_version()}, beside {before}")
+    best = {before: np.full(len(RUNS) + 1, np.inf), HERE: np.full(len(RUNS) + 1, np.inf)}
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(turns):
+            for tree, figures in best.items():
+                run_version(tree, path := Path(folder) / "run.npy", "--speed", "1")
+                np.minimum(figures, np.load(path), out=figures)
+    print("\n| run | before | after | ratio |\n|---|---|---|---|")
+    names = [*(f"{name}, seconds" for name in RUNS), "peak memory, GiB"]
+    for name, old, new in zip(names, best[before], best[HERE], strict=True):
+        print(f"| {name} | {old:.3f} | {new:.3f} | {new / old:.2f} |")
+
+
+RUNS = {
+    "10K, points": (10_000, {}, 5),
+    "10K, resample": (10_000, {"mode": "resample"}, 3),
+    "100K, points": (100_000, {}, 2),
+}
+"""Points, options and repetitions of each timed run."""
+
+
+def time_runs() -> np.ndarray:
+    """Best seconds of each run, and the peak memory in GiB."""
+    import resource
+
+    from pdflow import Denoiser, PointCloud, load_model
+
+    model = load_model("pdflow")
+    rng = np.random.default_rng(0)
+    figures = []
+    for count, options, repetitions in RUNS.values():
+        points = rng.standard_normal((count, 3))
+        points /= np.linalg.norm(points, axis=1, keepdims=True)
+        points *= 1 + 0.1 * np.sin(5 * points[:, :1]) * np.cos(4 * points[:, 1:2])
+        cloud = PointCloud(points + 0.01 * rng.standard_normal(points.shape))
+        run, best = Denoiser(model, **options), np.inf
+        run(cloud[: 2 * 1024])
+        for _ in range(repetitions):
+            start = time.perf_counter()
+            run(cloud)
+            best = min(best, time.perf_counter() - start)
+        figures.append(best)
+    return np.array([*figures, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20])
 
 
 def report(before: dict[str, np.ndarray], after: dict[str, np.ndarray]) -> int:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import time
 
 import numpy as np
 import pytest
 
 from pdflow import parallel
-from pdflow.parallel import available_cores, run_in_threads
+from pdflow.parallel import available_cores, fill_rows, run_in_threads
 
 
 @pytest.mark.parametrize("cores", [1, 3])
@@ -42,3 +43,43 @@ def test_cores_taken_from_the_process_do_not_count() -> None:
         assert available_cores() == 1
     finally:
         os.sched_setaffinity(0, before)
+
+
+def test_a_kernel_may_use_threads_itself() -> None:
+    seen = np.zeros((8, 8), int)
+
+    def inner(start: int, stop: int, row: int) -> None:
+        seen[row, start:stop] += 1
+
+    def outer(start: int, stop: int) -> None:
+        for row in range(start, stop):
+            run_in_threads(inner, 8, row, grain=1)
+
+    run_in_threads(outer, 8, grain=1)
+    assert (seen == 1).all()
+
+
+def test_an_error_waits_for_the_other_ranges() -> None:
+    running = []
+
+    def slow(start: int, stop: int) -> None:
+        if start == 0:
+            raise ValueError("first")
+        running.append(start)
+        time.sleep(0.02)
+        running.remove(start)
+
+    for _ in range(3):
+        with pytest.raises(ValueError, match="first"):
+            run_in_threads(slow, 64, grain=1)
+        assert not running
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_has_threads_of_its_own() -> None:
+    total = fill_rows(np.empty(200_000), lambda rows: np.ones(rows.stop - rows.start)).sum()
+    child = os.fork()
+    if child == 0:
+        again = fill_rows(np.empty(200_000), lambda rows: np.ones(rows.stop - rows.start)).sum()
+        os._exit(0 if again == total else 1)
+    assert os.waitpid(child, 0)[1] == 0

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import cache
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -29,22 +31,48 @@ def run_in_threads(
     grain  rows below which a second thread costs more than it brings
 
     These are plain Python threads, meant for loops compiled without the GIL: unlike numba's own
-    thread pools they may be started from many threads at once and survive a fork.
+    thread pools they may be used from many threads at once, and a forked process makes new ones.
+    A kernel that calls this function itself goes on in its own thread.
     """
     workers = max(1, min(available_cores(), count // grain))
-    if workers == 1:
+    if workers == 1 or _WORKER.is_one:
         kernel(0, count, *arguments)
         return
     # More ranges than threads, because some rows take longer than others.
-    edges = np.linspace(0, count, 4 * workers + 1).astype(int)
-    with ThreadPoolExecutor(workers) as pool:
-        jobs = [pool.submit(kernel, int(a), int(b), *arguments) for a, b in pairwise(edges)]
+    edges = np.linspace(0, count, 4 * workers + 1).astype(int).tolist()
+    pool = _thread_pool(available_cores())
+    jobs = [pool.submit(kernel, a, b, *arguments) for a, b in pairwise(edges)]
+    try:
         for job in jobs:
             job.result()
+    finally:
+        # After an error nothing may go on behind the caller's back.
+        for job in jobs:
+            job.cancel()
+        wait(jobs)
+
+
+class _Worker(threading.local):
+    """Whether the current thread belongs to the pool."""
+
+    is_one = False
+
+
+_WORKER = _Worker()
+
+
+@cache
+def _thread_pool(size: int) -> ThreadPoolExecutor:
+    """The threads of this process: starting them for every loop would cost more than many loops."""
+    return ThreadPoolExecutor(size, initializer=lambda: setattr(_WORKER, "is_one", True))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_thread_pool.cache_clear)  # threads do not survive a fork
 
 
 def fill_rows(
-    result: Array, function: Callable[[slice], NDArray[Any]], part: int = 16_384
+    result: Array, function: Callable[[slice], NDArray[Any]], part: int = 65_536
 ) -> Array:
     """Fill `result` with what `function` makes of each part of its rows, on all cores.
 

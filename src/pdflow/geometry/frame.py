@@ -11,8 +11,7 @@ from pdflow.errors import PdflowError
 from pdflow.geometry.arrays import FloatArray, finite_points
 from pdflow.parallel import run_in_threads
 
-_POINTS_IN_CACHE = 8192
-_PARTS_PER_THREAD = 8
+_POINTS_IN_CACHE = 65_536
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ def unit_sphere(points: ArrayLike) -> Frame:
             columns = np.ascontiguousarray(cloud[parts[part]].T)
             bounds[part] = columns.min(axis=1), columns.max(axis=1)
 
-    run_in_threads(bound, len(parts), grain=_PARTS_PER_THREAD)
+    run_in_threads(bound, len(parts), grain=1)
     low, high = bounds[:, 0].min(axis=0), bounds[:, 1].max(axis=0)
     # Halves are added, not sums halved: coordinates near the largest float stay finite.
     center = low / 2 + high / 2
@@ -74,6 +73,6 @@ def unit_sphere(points: ArrayLike) -> Frame:
             x, y, z = (columns - center[:, None]) / extent
             largest[part] = (x * x + y * y + z * z).max()
 
-    run_in_threads(measure, len(parts), grain=_PARTS_PER_THREAD)
+    run_in_threads(measure, len(parts), grain=1)
     scale = extent * float(np.sqrt(largest.max()))
     return Frame(center, scale if scale > 0 else 1.0)

@@ -37,7 +37,7 @@ _NEIGHBORS_PER_THREAD = 32_768
 """Neighbours to find, in all, below which a second thread costs more than it brings."""
 
 
-_QUERIES_IN_CACHE = 1024
+_QUERIES_IN_CACHE = 8192
 
 
 def knn(points: ArrayLike, queries: ArrayLike, k: int) -> tuple[FloatArray, IntArray]:

@@ -13,7 +13,7 @@ from pdflow.geometry.neighbors import NeighborSearch
 from pdflow.geometry.patches import Patches
 from pdflow.parallel import run_in_threads
 
-_POINTS_PER_THREAD = 65_536
+_POINTS_PER_BLOCK = 65_536
 
 TRIMMED = 10
 """Resampled points that are farthest from the input and dropped, as in the paper."""
@@ -32,7 +32,8 @@ def blend(
     sharpness  of `Patches.weights`
     """
     weights, blended = patches.weights(sharpness), np.empty((count, 3))
-    run_in_threads(_blend, count, patches.rows, weights, moved, blended, grain=_POINTS_PER_THREAD)
+    blocks = -(-count // _POINTS_PER_BLOCK)
+    run_in_threads(_blend, blocks, patches.rows, weights, moved, blended, grain=1)
     return blended
 
 
@@ -45,23 +46,27 @@ def _blend(
     moved: FloatArray,
     blended: FloatArray,
 ) -> None:
-    """Weighted means of the points `start` to `stop - 1`, each summed in the order of the patches.
+    """Weighted means of the blocks `start` to `stop - 1`, each summed in the order of the patches.
 
     All patches are read in one pass. The sum of the weights lies beside those of the coordinates:
     points come in any order, and each costs one access to memory.
     """
-    sums = np.zeros((stop - start, 4))
+    first = start * _POINTS_PER_BLOCK
+    count = min(stop * _POINTS_PER_BLOCK, len(blended)) - first
+    if count <= 0:
+        return
+    sums = np.zeros((count, 4))
     for patch in range(len(rows)):
         for place in range(rows.shape[1]):
-            row = rows[patch, place] - start
-            if 0 <= row < stop - start:
+            row = rows[patch, place] - first
+            if 0 <= row < count:
                 weight = weights[patch, place]
                 for axis in range(3):
                     sums[row, axis] += weight * moved[patch, place, axis]
                 sums[row, 3] += weight
-    for row in range(stop - start):
+    for row in range(count):
         for axis in range(3):
-            blended[start + row, axis] = sums[row, axis] / sums[row, 3]
+            blended[first + row, axis] = sums[row, axis] / sums[row, 3]
 
 
 def resample(
