@@ -20,6 +20,9 @@ from pdflow.errors import PdflowError
 
 NAME = "denoise"
 
+NOT_LESS = 0.95
+"""Share of the noise that remains from which on it did not fall."""
+
 
 def run(
     inputs: Inputs,
@@ -52,6 +55,18 @@ def run(
     radius: Annotated[
         float | None,
         option("--radius R", "Radius of the patches; default: a fixed number of points."),
+    ] = None,
+    noise: Annotated[
+        str,
+        option(
+            "--noise LEVEL",
+            "Standard deviation of the noise in the cloud's unit, an attribute with one for each "
+            "point, or auto.",
+        ),
+    ] = "auto",
+    max_move: Annotated[
+        float | None,
+        option("--max-move D", "Farthest that a point may move, in the cloud's unit."),
     ] = None,
     outliers: Annotated[
         str,
@@ -101,6 +116,8 @@ def run(
         points=points,
         overlap=overlap,
         radius=radius,
+        noise=_level(noise),
+        max_move=max_move,
         outliers=cast("Outliers", outliers),
         displacement=displacement,
         seed=seed,
@@ -124,6 +141,14 @@ def _count(option: str, value: str) -> int | Literal["auto"]:
         raise PdflowError(f"{option} is {value!r}: give a whole number or auto.") from None
 
 
+def _level(value: str) -> float | str:
+    """A noise level, or the name of an attribute."""
+    try:
+        return float(value)
+    except ValueError:
+        return value
+
+
 def _describe(result: Result) -> str:
     lines = [
         f"{result['file']} -> {result['output']}: {result['points_out']} points"
@@ -135,6 +160,9 @@ def _describe(result: Result) -> str:
         f"  moved by    {result['mean_displacement']:.6g} on average, "
         f"{result['max_displacement']:.6g} at most",
         f"  outliers    {result['outliers']}",
+        *([f"  held back   {result['held_back']} points"] if result["held_back"] else []),
         f"  took        {result['seconds']:.1f} s",
     ]
+    if result["noise_after"] >= NOT_LESS * result["noise_before"] > 0:
+        lines.append("  The noise did not fall: check the result before you use it.")
     return "\n".join(lines)

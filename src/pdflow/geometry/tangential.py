@@ -1,4 +1,4 @@
-"""Tangential motion: how much of the movement along a surface noise explains."""
+"""Limits of motion: along a surface to what noise explains, and in all."""
 
 from __future__ import annotations
 
@@ -75,3 +75,19 @@ def _tangential(noisy: FloatArray, moved: FloatArray, search: NeighborSearch) ->
     normals, breadths = fit_planes(search, moved)
     along = shift - (shift * normals).sum(1, keepdims=True) * normals
     return np.asarray(np.where(breadths[:, None] < BROAD, 0.0, along))
+
+
+def limit_motion(before: FloatArray, after: FloatArray, longest: float) -> tuple[FloatArray, int]:
+    """Points (M, 3) on their way from `before` to `after`, at most `longest` away; how many of
+    them were stopped.
+
+    >>> limit_motion(np.zeros((2, 3)), np.array([[3.0, 0, 0], [0, 1, 0]]), 2.0)
+    (array([[2., 0., 0.],
+           [0., 1., 0.]]), 1)
+    """
+    shift = after - before
+    lengths = np.linalg.norm(shift, axis=1)
+    far = lengths > longest
+    limited = np.array(after)
+    limited[far] = before[far] + shift[far] * (longest / lengths[far])[:, None]
+    return limited, int(np.count_nonzero(far))

@@ -31,6 +31,8 @@ class DenoiseOptions(TypedDict, total=False):
     points: int | None
     overlap: float
     radius: float | None
+    noise: float | str | NDArray[np.floating]
+    max_move: float | None
     outliers: Outliers
     displacement: bool
     seed: int | None
@@ -96,6 +98,8 @@ def denoise(
     points: int | None = None,
     overlap: float = OVERLAP,
     radius: float | None = None,
+    noise: float | str | NDArray[np.floating] = "auto",
+    max_move: float | None = None,
     outliers: Outliers = "keep",
     displacement: bool = False,
     seed: int | None = None,
@@ -112,6 +116,9 @@ def denoise(
             decides by the estimated noise
     points  number of points to resample to
     overlap, radius  how patches are cut
+    noise   standard deviation of the noise in the cloud's unit: one number, one (M,) for each
+            point, or the name of an attribute; "auto" estimates it
+    max_move  farthest that a point may move, in the cloud's unit
     outliers  "keep", "mark" or "remove" points without a surface near them
     displacement  adds a column with the way each point of a PointCloud was moved
     seed    draws the extra dimensions instead of taking their mean
@@ -130,7 +137,18 @@ def denoise(
     if not isinstance(model, PDFlow):
         model = load_model(model, device or best_device())
     run = Denoiser(
-        model, mode, iterations, partitions, points, overlap, radius, outliers, displacement, seed
+        model,
+        mode=mode,
+        iterations=iterations,
+        partitions=partitions,
+        points=points,
+        overlap=overlap,
+        radius=radius,
+        noise=noise,
+        max_move=max_move,
+        outliers=outliers,
+        displacement=displacement,
+        seed=seed,
     )
     done: Denoised
     clean: Any

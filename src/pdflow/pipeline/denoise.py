@@ -14,7 +14,7 @@ each pass makes of it. All stages ask that one.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -26,9 +26,10 @@ from pdflow.errors import PdflowError
 from pdflow.geometry.components import FEWEST_POINTS
 from pdflow.geometry.farthest import farthest_point_sampling
 from pdflow.geometry.neighbors import NeighborSearch
-from pdflow.geometry.tangential import limit_tangential_motion
+from pdflow.geometry.tangential import limit_motion, limit_tangential_motion
 from pdflow.model import PDFlow
 from pdflow.noise.estimate import NoiseEstimate, estimate_noise
+from pdflow.noise.known import check_noise, known_noise
 from pdflow.parallel import fill_rows
 from pdflow.pipeline.likelihood import find_unlikely_points
 from pdflow.pipeline.normalise import Normalised
@@ -66,6 +67,9 @@ class Denoiser:
     points      number of points to resample to
     overlap     patches that a point is in, on average
     radius      None grows patches by nearest neighbours; a number keeps them in that ball
+    noise       standard deviation of the noise in the cloud's own unit, one for all points or one
+                (M,) for each; the name of an attribute that holds them; or "auto": estimated
+    max_move    farthest that a point may move in mode "points", in the cloud's own unit
     outliers    "keep" leaves points without a surface near them where they are; "mark" and
                 "remove" also find outliers by the flow's likelihood, and add a column `outlier`
                 or drop the points; outliers never bend a surface
@@ -87,6 +91,8 @@ class Denoiser:
     points: int | None = None
     overlap: float = OVERLAP
     radius: float | None = None
+    noise: float | str | NDArray[np.floating] = field(default="auto", compare=False)
+    max_move: float | None = None
     outliers: Outliers = "keep"
     displacement: bool = False
     seed: int | None = None
@@ -108,6 +114,10 @@ class Denoiser:
         check_number("overlap", self.overlap, 1, "give a number of patches from 1")
         if self.radius is not None:
             check_number("radius", self.radius, np.finfo(float).tiny, "give a positive number")
+        if self.max_move is not None:
+            check_number("max_move", self.max_move, 0, "give a length in the cloud's unit")
+            if self.mode != "points":
+                raise PdflowError("max_move needs mode='points': resampled points are new ones.")
 
     def __call__(self, cloud: PointCloud, progress: Progress | None = None) -> Denoised:
         """Denoise a cloud. `progress` is called with the share (0 to 1) done since last time."""
@@ -117,11 +127,14 @@ class Denoiser:
         searching = 0.0 if self.outliers == "keep" else SHARE_OF_LIKELIHOOD
         outlier, noise = self._find_outliers(given.search, scaled(advance, searching))
         surface = given.search.subset(~outlier)
+        if (level := self._known_noise(cloud)) is not None:
+            each = level if np.ndim(level) == 0 else np.asarray(level)[given.first_rows][~outlier]
+            noise = known_noise(surface, each)
         plan = self._plan(surface, noise)
         passed, apart = self._run_passes(
             given, outlier, surface, noise, plan, scaled(advance, 1 - searching)
         )
-        rows, moved = self._settle(given, outlier, surface, passed, apart)
+        rows, moved, held_back = self._settle(given, outlier, surface, passed, apart)
         result, shift = self._restore(cloud, given, outlier, rows, moved)
         lengths = fill_rows(np.empty(len(shift)), lambda part: np.linalg.norm(shift[part], axis=1))
         report = Report(
@@ -134,6 +147,7 @@ class Denoiser:
             partitions=plan.partitions,
             mean_displacement=float(lengths.mean()),
             max_displacement=float(lengths.max()),
+            held_back=held_back,
             seconds=time.perf_counter() - start,
         )
         return Denoised(result, report)
@@ -154,6 +168,21 @@ class Denoiser:
             outlier[~outlier] = find_unlikely_points(self.model, surface, progress)
             _need_surface(int(np.count_nonzero(~outlier)))
         return outlier, noise
+
+    def _known_noise(self, cloud: PointCloud) -> float | Points | None:
+        """The level that the caller gave: a number, or one (M,) for each point; None for "auto"."""
+        level = self.noise
+        if isinstance(level, str):
+            if level == "auto":
+                return None
+            if level not in cloud.attributes:
+                known = ", ".join(cloud.attributes) or "none"
+                raise PdflowError(
+                    f"The cloud has no attribute {level!r} for noise: give a number, 'auto' or one "
+                    f"of its attributes ({known})."
+                )
+            level = cloud.attributes[level]
+        return check_noise(level, len(cloud))
 
     def _plan(self, surface: NeighborSearch, noise: NoiseEstimate) -> Plan:
         """The passes and partitions that the caller or the noise asks for."""
@@ -201,21 +230,26 @@ class Denoiser:
         surface: NeighborSearch,
         passed: Passed,
         apart: NDArray[np.int64],
-    ) -> tuple[NDArray[np.int64] | slice, Points]:
-        """Rows of the input that the result's points come from, and their places (m, 3)."""
+    ) -> tuple[NDArray[np.int64] | slice, Points, int]:
+        """Rows of the input that the result's points come from, their places (m, 3), and how many
+        of them `max_move` held back."""
+        held_back = 0
         if self.mode == "points":
             clean = passed.points
             # The limits were measured for our networks; the paper's move points differently.
             if self.model.inference.centred:
                 clean = limit_tangential_motion(surface.points, passed.search)
+            if self.max_move is not None:
+                clean, held_back = limit_motion(surface.points, clean, self.max_move)
             moved = given.search.points.copy()
             moved[~outlier] = clean
-            return slice(None), moved[given.place]
+            return slice(None), moved[given.place], held_back
         nearest = surface.knn(passed.points, 1)[1][:, 0]
         rows = given.first_rows[~outlier][nearest]
         return (
             np.concatenate([rows, apart]),
             np.concatenate([passed.points, given.points[apart]]),
+            held_back,
         )
 
     def _restore(

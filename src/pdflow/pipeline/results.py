@@ -23,6 +23,7 @@ class Report:
     iterations          passes through the network
     partitions          that the first pass worked on
     mean_displacement, max_displacement  how far points moved
+    held_back           points that would have moved farther than `max_move`
     seconds             wall-clock time of the run
     """
 
@@ -35,6 +36,7 @@ class Report:
     partitions: int
     mean_displacement: float
     max_displacement: float
+    held_back: int
     seconds: float
 
     def as_dict(self) -> dict[str, Any]:
