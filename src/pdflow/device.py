@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from pdflow.errors import PdflowError
+
+if TYPE_CHECKING:
+    import torch
 
 
 def best_device() -> str:
@@ -13,6 +17,17 @@ def best_device() -> str:
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def named_device(name: str | torch.device | None) -> str:
+    """The device that a user names; "gpu" means cuda, and None the best there is.
+
+    >>> named_device("gpu"), named_device("cpu")
+    ('cuda', 'cpu')
+    """
+    if name is None:
+        return best_device()
+    return "cuda" if str(name).lower() == "gpu" else str(name)
 
 
 @contextmanager

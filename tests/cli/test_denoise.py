@@ -147,3 +147,67 @@ def test_stopping_leaves_no_file(
     before = set(tmp_path.iterdir())
     assert main(["denoise", str(noisy), "-o", str(tmp_path / "clean.ply")]) == 130
     assert set(tmp_path.iterdir()) == before
+
+
+def test_the_output_may_come_last(noisy: Path, tmp_path: Path) -> None:
+    assert main(["denoise", str(noisy), str(tmp_path / "clean.ply")]) == 0
+    assert len(pdflow.read(tmp_path / "clean.ply")) == 1500
+
+
+def test_a_missing_output_is_named(noisy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["denoise", str(noisy)]) == 2
+    assert "no output" in capsys.readouterr().err
+
+
+def folder_of(noisy: Path, folder: Path) -> Path:
+    """A folder with two clouds, one broken file between them, and a text that is no cloud."""
+    folder.mkdir()
+    points = pdflow.read(noisy).points[:300]
+    for name in ("a.ply", "c.ply"):
+        pdflow.write(folder / name, pdflow.PointCloud(points))
+    (folder / "b.ply").write_text("ply\nbroken")
+    (folder / "readme.md").write_text("no cloud")
+    return folder
+
+
+def test_a_folder_goes_on_after_a_bad_file(
+    noisy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = folder_of(noisy, tmp_path / "in")
+    assert main(["denoise", str(folder), "-o", f"{tmp_path}/out/"]) == 2
+    assert sorted(f.name for f in (tmp_path / "out").iterdir()) == ["a.ply", "c.ply"]
+    said = capsys.readouterr()
+    assert "[1 of 3]" in said.out
+    assert "[3 of 3]" in said.out
+    errors = said.err.strip().splitlines()
+    assert "b.ply" in errors[0]
+    assert errors[-1].startswith("error: 1 of 3 files failed")
+
+
+def test_what_is_there_can_be_skipped(
+    noisy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = folder_of(noisy, tmp_path / "in")
+    (folder / "b.ply").unlink()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "a.ply").write_text("mine")
+    words = ["denoise", str(folder), "-o", str(tmp_path / "out"), "--skip-existing", "--json"]
+    assert main(words) == 0
+    assert (tmp_path / "out" / "a.ply").read_text() == "mine"
+    assert len(pdflow.read(tmp_path / "out" / "c.ply")) == 300
+    said = capsys.readouterr()
+    assert "1 of 2 outputs exist" in said.err
+    assert json.loads(said.out)["points"] == 300
+    assert main(words) == 0
+
+
+def test_an_input_is_only_overwritten_on_request(
+    noisy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = noisy.read_bytes()
+    for output in (noisy, noisy.parent / "." / noisy.name, noisy.parent):
+        assert main(["denoise", str(noisy), "-o", str(output)]) == 2
+        assert "--overwrite" in capsys.readouterr().err
+    assert noisy.read_bytes() == before
+    assert main(["denoise", str(noisy), "-o", str(noisy), "--overwrite"]) == 0
+    assert noisy.read_bytes() != before

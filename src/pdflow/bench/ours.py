@@ -17,7 +17,7 @@ from typing import Literal, cast
 from pdflow.bench.cases import Case
 from pdflow.bench.methods import DIGEST_LENGTH, Method, Output
 from pdflow.cloud import PointCloud
-from pdflow.device import best_device
+from pdflow.device import named_device
 from pdflow.model import PDFlow
 from pdflow.pipeline.denoise import MODES, Denoiser, Mode
 from pdflow.weights import load_model, released_models
@@ -42,7 +42,7 @@ def model_method(spec: str, device: str | None = None) -> Method:
     """The method for a specification; its name is always MODEL:MODE[:PASSES]."""
     match = _SPEC.fullmatch(spec)
     assert match is not None
-    model = load_model(match["model"], device or best_device())
+    model = load_model(match["model"], named_device(device))
     mode, passes = cast(Mode, match["mode"] or MODES[0]), match["passes"]
     name = ":".join([Path(match["model"]).stem, mode, *([passes] if passes else [])])
     return network_method(name, model, mode, int(passes) if passes else "auto")

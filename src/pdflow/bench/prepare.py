@@ -9,7 +9,7 @@ from pdflow.bench.methods import Method, require_installed
 from pdflow.bench.score_layout import training_clouds
 from pdflow.bench.tables.table import Table
 from pdflow.bench.variants import Training, Variant, train_variants, trained
-from pdflow.device import best_device
+from pdflow.device import named_device
 from pdflow.errors import PdflowError
 
 PASSES = PARTITIONS = 1
@@ -43,7 +43,7 @@ def ready_methods(
     """
     methods = table.methods(options)
     variants = variants_of(table, options)
-    device = options.device or best_device()
+    device = named_device(options.device)
     train_variants(
         variants, lambda: training_clouds(options.data), options.folder, device, lambda _: done(1)
     )

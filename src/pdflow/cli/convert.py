@@ -5,9 +5,6 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from pdflow.cli.files import (
     Job,
@@ -15,10 +12,18 @@ from pdflow.cli.files import (
     open_finite,
     plan_jobs,
     say_dropped,
+    split_output,
     suffix_of,
     target_format,
 )
-from pdflow.cli.options import AsJson, DropNonfinite, InputFormat, OptionalOutput, OutputFormat
+from pdflow.cli.options import (
+    AsJson,
+    DropNonfinite,
+    InputFormat,
+    InputsAndOutput,
+    OptionalOutput,
+    OutputFormat,
+)
 from pdflow.cli.progress import Result, say_results
 from pdflow.errors import LossWarning, PdflowError
 
@@ -26,14 +31,7 @@ NAME = "convert"
 
 
 def run(
-    files: Annotated[
-        list[str],
-        typer.Argument(
-            help="Files to read (patterns work too), then the file or directory to write "
-            "unless -o gives it.",
-            metavar="IN... OUT",
-        ),
-    ],
+    files: InputsAndOutput,
     output: OptionalOutput = None,
     to: OutputFormat = None,
     format: InputFormat = None,
@@ -46,11 +44,8 @@ def run(
     Files are converted in chunks if both formats allow it (LAS, LAZ, binary PLY and text), so they
     need not fit in memory.
     """
-    if output is None:
-        *files, output = files
-    if not files:
-        raise PdflowError(f"There is no output for {output}: name it last, or with -o.")
-    jobs = plan_jobs(expand_inputs(files), output, suffix_of(to))
+    inputs, output = split_output(files, output)
+    jobs = plan_jobs(expand_inputs(inputs), output, suffix_of(to))
     conversions = [(job, _holds_mesh(job, format, to)) for job in jobs]
     results = [
         _convert_mesh(job, format, to) if mesh else _convert_cloud(job, format, to, drop_nonfinite)

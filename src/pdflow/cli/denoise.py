@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, cast
 
-from pdflow.cli.files import naming, plan_clouds, read_finite, require_folders, say_dropped
+from pdflow.cli.batch import protect_inputs, run_jobs, without_existing
+from pdflow.cli.files import (
+    Job,
+    naming,
+    plan_clouds,
+    read_finite,
+    require_folders,
+    say_dropped,
+    split_output,
+)
 from pdflow.cli.options import (
     AsJson,
     Device,
     DropNonfinite,
     InputFormat,
-    Inputs,
-    Output,
+    InputsAndOutput,
+    OptionalOutput,
     OutputFormat,
     option,
 )
-from pdflow.cli.progress import Result, progress, say_results
+from pdflow.cli.progress import Result, progress
 from pdflow.errors import PdflowError
 
 NAME = "denoise"
@@ -25,8 +34,8 @@ NOT_LESS = 0.95
 
 
 def run(
-    inputs: Inputs,
-    output: Output,
+    files: InputsAndOutput,
+    output: OptionalOutput = None,
     mode: Annotated[
         str,
         option(
@@ -93,6 +102,12 @@ def run(
     format: InputFormat = None,
     to: OutputFormat = None,
     drop_nonfinite: DropNonfinite = False,
+    skip_existing: Annotated[
+        bool, option("--skip-existing", "Leave out inputs whose output exists.")
+    ] = False,
+    overwrite: Annotated[
+        bool, option("--overwrite", "Allow an output to replace its own input.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Remove noise from clouds.
@@ -100,16 +115,20 @@ def run(
     The number of passes follows from the estimated noise level. All attributes and metadata are
     kept.
     """
-    jobs = plan_clouds(inputs, output, to)
+    inputs, output = split_output(files, output)
+    jobs = plan_clouds(inputs, output, to, folders=True)
+    protect_inputs(jobs, overwrite)
+    if skip_existing:
+        jobs = without_existing(jobs)
     require_folders(jobs)
     passes, split = _count("--iterations", iterations), _count("--partitions", partitions)
 
-    from pdflow.device import best_device
+    from pdflow.device import named_device
     from pdflow.pipeline.denoise import Denoiser, Mode, Outliers
     from pdflow.weights import load_model
 
     denoiser = Denoiser(
-        load_model(model, device or best_device()),
+        load_model(model, named_device(device)),
         mode=cast("Mode", mode),
         iterations=passes,
         partitions=split,
@@ -122,14 +141,15 @@ def run(
         displacement=displacement,
         seed=seed,
     )
-    results: list[Result] = []
-    for job in jobs:
+
+    def work(job: Job) -> Result:
         cloud, dropped = read_finite(job.source, format, drop_nonfinite)
         with naming(job.source), progress(job.source.name, total=1.0) as advance:
             denoised = denoiser(cloud, advance)
         job.write(denoised.cloud, to)
-        results.append(job.result(dropped=dropped, **denoised.report.as_dict()))
-    say_results(results, as_json, _describe)
+        return job.result(dropped=dropped, **denoised.report.as_dict())
+
+    run_jobs(jobs, work, as_json, _describe)
 
 
 def _count(option: str, value: str) -> int | Literal["auto"]:

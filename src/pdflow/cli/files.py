@@ -49,19 +49,23 @@ class Job:
                 ) from error
 
 
-def expand_inputs(names: Sequence[str]) -> list[Path]:
+def expand_inputs(names: Sequence[str], folders: bool = False) -> list[Path]:
     """The files that names and patterns match, each once; a pattern's files are sorted.
+
+    folders  whether a directory stands for all clouds in it
 
     Most shells expand patterns themselves; this also works where they do not (quotes, Windows).
     """
     try:
-        return list(dict.fromkeys(path for name in names for path in _expand(name)))
+        return list(dict.fromkeys(path for name in names for path in _expand(name, folders)))
     except OSError as error:
         raise PdflowError(f"{error.filename} cannot be read ({error.strerror}).") from error
 
 
-def _expand(name: str) -> list[Path]:
+def _expand(name: str, folders: bool) -> list[Path]:
     path = Path(name)
+    if path.is_dir() and folders:
+        return _clouds_in(path)
     if path.is_dir():
         raise PdflowError(f"{name} is a directory: name files in it, such as {path}/*.ply.")
     if path.exists():
@@ -73,6 +77,17 @@ def _expand(name: str) -> list[Path]:
     files = sorted(match for match in matches if not match.is_dir())
     if not files:
         raise PdflowError(f"{name} matches no file: check the pattern.")
+    return files
+
+
+def _clouds_in(folder: Path) -> list[Path]:
+    """All files of a directory whose suffix belongs to a format that holds clouds, sorted."""
+    from pdflow.io import FORMATS
+
+    suffixes = {suffix for fmt in FORMATS if fmt.points for suffix in fmt.suffixes}
+    files = sorted(f for f in folder.iterdir() if f.suffix.lower() in suffixes and f.is_file())
+    if not files:
+        raise PdflowError(f"{folder} holds no clouds: check the directory.")
     return files
 
 
@@ -118,6 +133,20 @@ def _in_folder(folder: Path, source: Path, suffix: str | None) -> Path:
     return folder / f"{stem}{source.suffix if suffix is None else suffix}"
 
 
+def split_output(files: Sequence[str], output: str | None) -> tuple[list[str], str]:
+    """Inputs and output of a command line that names the output with -o, or last.
+
+    >>> split_output(["a.ply", "b.ply"], None)
+    (['a.ply'], 'b.ply')
+    """
+    if output is not None:
+        return list(files), output
+    *inputs, output = files
+    if not inputs:
+        raise PdflowError(f"There is no output for {output}: name it last, or with -o.")
+    return inputs, output
+
+
 def target_format(target: Path, to: str | None) -> Format:
     """The format that an output will have; its error names `--to` instead of `--format`."""
     from pdflow.io import FORMATS, find_format
@@ -132,15 +161,22 @@ def target_format(target: Path, to: str | None) -> Format:
 
 
 def plan_clouds(
-    inputs: Sequence[str], output: str, to: str | None, suffix_of_format: str | None = None
+    inputs: Sequence[str],
+    output: str,
+    to: str | None,
+    suffix_of_format: str | None = None,
+    *,
+    folders: bool = False,
 ) -> list[Job]:
     """`plan_jobs` for results that are clouds; an error if an output format holds only meshes.
 
     to                format of the outputs; None follows their suffixes
     suffix_of_format  format whose suffix files in a directory get when `to` is None; None keeps
                       the suffix of the inputs
+    folders           whether an input may be a directory, which stands for all clouds in it
     """
-    jobs = plan_jobs(expand_inputs(inputs), output, suffix_of(to or suffix_of_format))
+    sources = expand_inputs(inputs, folders)
+    jobs = plan_jobs(sources, output, suffix_of(to or suffix_of_format))
     for job in jobs:
         fmt = target_format(job.target, to)
         if not fmt.points:

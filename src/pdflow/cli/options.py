@@ -29,6 +29,14 @@ Inputs = Annotated[
     list[str],
     typer.Argument(help="Files to read; patterns such as 'scans/*.laz' work too.", metavar="IN"),
 ]
+InputsAndOutput = Annotated[
+    list[str],
+    typer.Argument(
+        help="Files to read (patterns work too), then the file or directory to write unless -o "
+        "gives it.",
+        metavar="IN... OUT",
+    ),
+]
 Output = Annotated[str, _OUTPUT]
 OptionalOutput = Annotated[str | None, _OUTPUT]
 InputFormat = Annotated[
@@ -45,7 +53,8 @@ DropNonfinite = Annotated[
     ),
 ]
 Device = Annotated[
-    str | None, option("--device DEVICE", "cpu or cuda; default: cuda if available.")
+    str | None,
+    option("--device DEVICE", "cpu, or cuda (gpu means the same); default: cuda if available."),
 ]
 Seed = Annotated[
     int, option("--seed SEED", "Random seed: the same seed gives the same result.", min=0)

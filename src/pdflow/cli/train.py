@@ -56,7 +56,7 @@ def run(
     if anneal and minutes == inf:
         raise PdflowError("--anneal needs --minutes: give the length of the schedule.")
 
-    from pdflow.device import best_device
+    from pdflow.device import named_device
     from pdflow.train.folders import read_source
     from pdflow.train.recipe import load_recipe
     from pdflow.train.run import train
@@ -73,7 +73,7 @@ def run(
             chosen,
             source,
             output,
-            device or best_device(),
+            named_device(device),
             minutes=minutes,
             anneal=anneal,
             init=init,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, overload
 
 from pdflow.cloud import PointCloud
-from pdflow.device import best_device
+from pdflow.device import named_device
 from pdflow.model import PDFlow
 from pdflow.pipeline.denoise import OVERLAP, Denoiser, Mode, Outliers
 from pdflow.pipeline.options import as_numbers
@@ -135,7 +135,9 @@ def denoise(
     ((300, 3), 300)
     """
     if not isinstance(model, PDFlow):
-        model = load_model(model, device or best_device())
+        model = load_model(
+            model, named_device(device) if isinstance(device, str | None) else device
+        )
     run = Denoiser(
         model,
         mode=mode,
