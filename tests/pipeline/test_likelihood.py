@@ -8,12 +8,6 @@ from pdflow.geometry.neighbors import NeighborSearch
 from pdflow.model import PDFlow
 from pdflow.pipeline.likelihood import find_unlikely_points, likelihood_scores
 from pdflow.pipeline.outliers import find_outliers
-from pdflow.weights import load_model
-
-
-@pytest.fixture(scope="module")
-def model() -> PDFlow:
-    return load_model("pdflow")
 
 
 def sphere_with_outliers(height: float) -> np.ndarray:
