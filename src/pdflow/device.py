@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pdflow.errors import PdflowError
+from pdflow.parallel import is_forked
 
 if TYPE_CHECKING:
     import torch
@@ -43,3 +44,22 @@ def using_device(device: object) -> Iterator[None]:
         raise PdflowError(
             f"Device {str(device)!r} cannot be used ({first}): choose cpu, or leave it out."
         ) from error
+
+
+@contextmanager
+def one_thread_after_fork() -> Iterator[None]:
+    """Keep torch to one thread in a forked process, in a block or a decorated function.
+
+    A loop of torch waits for the threads of the parent, which do not exist in the child, for ever.
+    """
+    if not is_forked():
+        yield
+        return
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

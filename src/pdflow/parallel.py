@@ -67,8 +67,22 @@ def _thread_pool(size: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(size, initializer=lambda: setattr(_WORKER, "is_one", True))
 
 
+def is_forked() -> bool:
+    """Whether this process is a fork: threads of its parent, which libraries wait for, are gone."""
+    return _FORKED
+
+
+_FORKED = False
+
+
+def _begin_forked_process() -> None:
+    global _FORKED
+    _FORKED = True
+    _thread_pool.cache_clear()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_thread_pool.cache_clear)  # threads do not survive a fork
+    os.register_at_fork(after_in_child=_begin_forked_process)
 
 
 def fill_rows(

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, overload
 
 from pdflow.cloud import PointCloud
-from pdflow.device import named_device
+from pdflow.device import named_device, one_thread_after_fork
 from pdflow.model import PDFlow
 from pdflow.pipeline.denoise import OVERLAP, Denoiser, Mode, Outliers
 from pdflow.pipeline.options import as_numbers
@@ -88,6 +88,7 @@ def denoise(
 ) -> tuple[NDArray[np.floating], Report]: ...
 
 
+@one_thread_after_fork()
 def denoise(
     cloud: Any,
     /,

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from pdflow.backends import Progress, make_backend
 from pdflow.cloud import PointCloud
+from pdflow.device import one_thread_after_fork
 from pdflow.errors import PdflowError
 from pdflow.geometry.components import FEWEST_POINTS
 from pdflow.geometry.farthest import farthest_point_sampling
@@ -119,6 +120,7 @@ class Denoiser:
             if self.mode != "points":
                 raise PdflowError("max_move needs mode='points': resampled points are new ones.")
 
+    @one_thread_after_fork()
     def __call__(self, cloud: PointCloud, progress: Progress | None = None) -> Denoised:
         """Denoise a cloud. `progress` is called with the share (0 to 1) done since last time."""
         start = time.perf_counter()

@@ -12,7 +12,7 @@ from types import FrameType
 
 import torch
 
-from pdflow.device import using_device
+from pdflow.device import one_thread_after_fork, using_device
 from pdflow.scenes.packed import PackedScans
 from pdflow.train.checkpoint import provenance, resume, save_checkpoint
 from pdflow.train.compute.distributed import Workers
@@ -35,6 +35,7 @@ SEEDS_PER_SCAN = 96
 Say = Callable[[str], None]
 
 
+@one_thread_after_fork()
 def train(
     recipe: Recipe,
     shapes: Source,

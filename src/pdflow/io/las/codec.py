@@ -13,6 +13,7 @@ from pdflow.errors import PdflowError
 from pdflow.io.las.header import LASZIP_VLR, LasHeader, Vlr
 from pdflow.io.las.layout import standard_dimensions
 from pdflow.lazy import require
+from pdflow.parallel import is_forked
 
 ReadPoints = Callable[[int], NDArray[Any]]
 """Number of points -> the next records of the file."""
@@ -52,10 +53,15 @@ def laszip_vlr(header: LasHeader, path: Any) -> bytes:
 
 
 def new_decoder(file: BinaryIO, header: LasHeader, path: Any, parallel: bool) -> Any:
-    """A decoder at the first point."""
+    """A decoder at the first point.
+
+    parallel  uses threads, except in a forked process: lazrs starts its threads once and would
+              wait there for those of the parent
+    """
     lazrs = lazrs_module("Reading LAZ")
     file.seek(header.point_offset)
-    decoder = lazrs.ParLasZipDecompressor if parallel else lazrs.LasZipDecompressor
+    threads = parallel and not is_forked()
+    decoder = lazrs.ParLasZipDecompressor if threads else lazrs.LasZipDecompressor
     everything = lazrs.DecompressionSelection(lazrs.SELECTIVE_DECOMPRESS_ALL)
     vlr = laszip_vlr(header, path)
     guarded = _Guarded(file, _longest_run(header, lazrs.LazVlr(vlr)))
@@ -159,7 +165,9 @@ class PointSink:
         self._channels = _ScannerChannels(point_format)
         self._compressor: Any = None
         if recipe is not None:
-            self._compressor = lazrs_module("Writing LAZ").ParLasZipCompressor(file, recipe)
+            lazrs = lazrs_module("Writing LAZ")
+            encoder = lazrs.LasZipCompressor if is_forked() else lazrs.ParLasZipCompressor
+            self._compressor = encoder(file, recipe)
 
     def write(self, records: NDArray[Any]) -> None:
         """Append records (M,)."""
