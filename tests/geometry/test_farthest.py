@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from pdflow.compiled import compiled
 from pdflow.errors import PdflowError
 from pdflow.geometry import farthest_point_sampling
-from pdflow.geometry.compiled import compiled
 from pdflow.geometry.neighbors import NeighborSearch
 
 

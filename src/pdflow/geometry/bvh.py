@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pdflow.compiled import compiled
 from pdflow.geometry.arrays import FloatArray, IntArray
-from pdflow.geometry.compiled import compiled
 
 LEAF_SIZE = 4
 """Items per leaf: at most this many, at least half as many."""

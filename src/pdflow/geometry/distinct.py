@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from pdflow.compiled import compiled
 from pdflow.geometry.arrays import FloatArray, IntArray
-from pdflow.geometry.compiled import compiled
 from pdflow.parallel import run_in_threads
 
 _FACTORS = (0x1E3779B97F4A7C15, 0x3F58476D1CE4E5B9, 0x14D049BB133111EB)

@@ -18,9 +18,9 @@ from operator import index
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pdflow.compiled import compiled
 from pdflow.errors import PdflowError
 from pdflow.geometry.arrays import FloatArray, IntArray, finite_points
-from pdflow.geometry.compiled import compiled
 from pdflow.geometry.kdtree import KdTree, build_tree, leaf_range
 from pdflow.geometry.neighbors import NeighborSearch
 

@@ -16,8 +16,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pdflow.compiled import compiled
 from pdflow.geometry.arrays import FloatArray, IntArray
-from pdflow.geometry.compiled import compiled
 from pdflow.parallel import run_in_threads
 
 _TOP_LEVELS = 6

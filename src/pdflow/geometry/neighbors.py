@@ -23,9 +23,9 @@ from copy import copy
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pdflow.compiled import compiled
 from pdflow.errors import PdflowError
 from pdflow.geometry.arrays import FloatArray, IntArray, finite_points
-from pdflow.geometry.compiled import compiled
 from pdflow.geometry.kdtree import KdTree, build_tree, fold_up, leaf_firsts, leaf_range
 from pdflow.geometry.morton import morton_keys
 from pdflow.parallel import run_in_threads

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
+from pdflow.compiled import compiled
 from pdflow.geometry.arrays import FloatArray, IntArray
-from pdflow.geometry.compiled import compiled
 from pdflow.geometry.neighbors import NeighborSearch
 from pdflow.parallel import run_in_threads
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from pdflow.compiled import compiled
 from pdflow.geometry.arrays import FloatArray, IntArray
-from pdflow.geometry.compiled import compiled
 from pdflow.geometry.farthest import farthest_point_sampling
 from pdflow.geometry.neighbors import NeighborSearch
 from pdflow.geometry.patches import Patches

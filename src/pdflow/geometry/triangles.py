@@ -12,6 +12,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pdflow.compiled import compiled
 from pdflow.errors import PdflowError
 from pdflow.geometry.arrays import FloatArray, IntArray, finite_points
 from pdflow.geometry.bvh import (
@@ -21,7 +22,6 @@ from pdflow.geometry.bvh import (
     point_to_box,
     ray_to_box,
 )
-from pdflow.geometry.compiled import compiled
 from pdflow.mesh import TriangleMesh
 from pdflow.parallel import run_in_threads
 

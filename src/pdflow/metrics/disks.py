@@ -26,9 +26,9 @@ from typing import Any
 
 import numpy as np
 
+from pdflow.compiled import compiled
 from pdflow.errors import PdflowError
 from pdflow.geometry.arrays import FloatArray, IntArray
-from pdflow.geometry.compiled import compiled
 from pdflow.geometry.neighbors import knn
 from pdflow.geometry.sampling import sample_mesh
 from pdflow.geometry.triangles import closest_on_mesh

@@ -17,8 +17,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from pdflow.compiled import compiled
 from pdflow.geometry.arrays import FloatArray, IntArray
-from pdflow.geometry.compiled import compiled
 
 _SLACK = 1e-12
 """Relative rounding error allowed when two path lengths are compared."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pdflow.geometry.compiled import compiled
+from pdflow.compiled import compiled
 from pdflow.kernels.dense.llvm import MARKS
 from pdflow.kernels.dense.tile import COLUMNS, ROWS, Array, pack, tile_affine, tile_marks
 

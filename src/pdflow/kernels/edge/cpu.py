@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pdflow.geometry.compiled import compiled
+from pdflow.compiled import compiled
 from pdflow.kernels.dense.llvm import MARKS
 from pdflow.kernels.dense.tile import (
     EDGE_COLUMNS,

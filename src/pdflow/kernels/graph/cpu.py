@@ -13,8 +13,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from pdflow.compiled import compiled
 from pdflow.geometry.arrays import FloatArray, IntArray
-from pdflow.geometry.compiled import compiled
 from pdflow.geometry.kdtree import KdTree, build_tree
 
 _LEAF_SIZE = 16
