@@ -207,6 +207,12 @@ def test_ctrl_c_gives_code_130_and_one_line(pdflow, broken_info):
     assert outcome.err == "stopped: no unfinished file was left behind.\n"
 
 
+def test_an_unexpected_end_of_data_does_not_look_like_ctrl_c(pdflow, broken_info):
+    outcome = pdflow("info", broken_info(EOFError("Ran out of input")))
+    assert outcome.code == 1
+    assert outcome.err.strip().startswith("error: EOFError: Ran out of input; this is a bug")
+
+
 def test_no_words_and_help_show_the_commands(pdflow):
     assert pdflow().out == pdflow("--help").out
     for command in COMMANDS:

@@ -1,6 +1,5 @@
 import subprocess
 import sys
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -8,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from pdflow.compiled import compiled
 from pdflow.errors import PdflowError
 from pdflow.geometry import farthest_point_sampling
 from pdflow.geometry.neighbors import NeighborSearch
@@ -121,13 +119,6 @@ def test_impossible_requests_are_refused(count: int, start: int, said: str) -> N
 def test_nan_is_refused() -> None:
     with pytest.raises(PdflowError, match="row 1"):
         farthest_point_sampling([[0, 0, 0], [np.nan, 0, 0]], 1)
-
-
-def test_works_where_nothing_can_be_cached() -> None:
-    # numba refuses to cache a function without a file just as it does without a folder.
-    scope: dict[str, Callable[[int], int]] = {}
-    exec("def add_one(number): return number + 1", scope)
-    assert compiled(scope["add_one"])(1) == 2
 
 
 def test_importing_the_packages_loads_neither_numba_nor_torch() -> None:

@@ -86,15 +86,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _say_error(str(error), BAD_INPUT, debug)
         except USAGE_ERROR as error:
             return _say_error(_usage_sentence(error), BAD_INPUT, debug)
-        except (KeyboardInterrupt, typer.Abort):
+        except KeyboardInterrupt:
+            return _say_stopped()
+        except typer.Abort as error:
+            # typer raises it for Ctrl-C and also for an EOFError, which is a bug like others.
+            if isinstance(error.__cause__, EOFError):
+                return _say_bug(error.__cause__, debug)
             return _say_stopped()
         except MemoryError as error:
             what = f" ({error})" if str(error) else ""
             return _say_error(f"This needs more memory than there is{what}.", BROKEN, debug)
         except Exception as error:
-            what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            hint = "this is a bug in pdflow: add --debug to see where it happened, and report it."
-            return _say_error(f"{what}; {hint}", BROKEN, debug)
+            return _say_bug(error, debug)
 
 
 @contextmanager
@@ -127,6 +130,12 @@ def _say_error(sentence: str, code: int, debug: bool) -> int:
         traceback.print_exc()
     typer.echo(f"error: {' '.join(sentence.split())}", err=True)
     return code
+
+
+def _say_bug(error: Exception, debug: bool) -> int:
+    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    hint = "this is a bug in pdflow: add --debug to see where it happened, and report it."
+    return _say_error(f"{what}; {hint}", BROKEN, debug)
 
 
 def _say_stopped() -> int:

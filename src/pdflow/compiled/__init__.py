@@ -10,6 +10,8 @@ from typing import Any, TypeVar, cast
 
 from numba import njit
 
+from pdflow.compiled.cache import LoopCache
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # Lets minima and maxima be vectorised. Sums are neither reordered nor fused, so that results are
@@ -23,7 +25,8 @@ def compiled(function: Function) -> Function:
     Where no folder can be written to (a read-only install and home), it is compiled anew in
     each process instead.
     """
-    try:
-        return cast(Function, njit(cache=True, nogil=True, fastmath=_MATH)(function))
-    except RuntimeError:  # numba found no folder for its cache that it may write to
-        return cast(Function, njit(nogil=True, fastmath=_MATH)(function))
+    loop: Any = njit(nogil=True, fastmath=_MATH)(function)
+    cache = LoopCache.of(function)
+    if cache is not None:
+        loop._cache = cache  # what cache=True sets, but with numba's own class
+    return cast(Function, loop)

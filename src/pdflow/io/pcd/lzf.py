@@ -6,14 +6,13 @@ A stream is a sequence of runs. Each starts with a control byte c:
     c >= 32     a copy of c >> 5 (if that is 7: plus the next byte) plus 2 bytes, starting
                 ((c & 31) << 8) + the next byte + 1 bytes back in the output
 
-The first call imports numba, which caches the compiled loops on disk.
+The first call imports numba; the compiled loops are kept on disk.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,10 +56,9 @@ def decompress(stream: bytes | Bytes, size: int) -> bytes:
 
 @functools.cache
 def _compiled(function: Callable[[Bytes, Bytes], int]) -> Callable[[Bytes, Bytes], int]:
-    import numba
+    from pdflow.compiled import compiled  # loads numba
 
-    compiled: Any = numba.njit(cache=True)(function)
-    return compiled  # type: ignore[no-any-return]
+    return compiled(function)
 
 
 def _compress(source: Bytes, target: Bytes) -> int:
