@@ -57,14 +57,15 @@ def test_text_that_is_not_ascii_is_kept(tmp_path: Path, laspy_cloud: LaspyCloud)
     assert target.read_bytes() == bytes(data)
 
 
-def test_waveforms_inside_a_1_3_file(tmp_path: Path, laspy_cloud: LaspyCloud) -> None:
+@pytest.mark.parametrize("user", [b"LASF_Spec", b"LAS_Spec"])
+def test_waveforms_inside_a_1_3_file(tmp_path: Path, laspy_cloud: LaspyCloud, user: bytes) -> None:
     source, target = tmp_path / "a.las", tmp_path / "b.las"
     made = laspy_cloud(4, "1.3")
     made.header.global_encoding.waveform_data_packets_internal = True
     made.write(source)
     data = bytearray(source.read_bytes())
     data[227:235] = struct.pack("<Q", len(data))
-    data += struct.pack("<H16sHQ32s", 0, b"LASF_Spec", 65535, 5, b"waves") + b"\1\2\3\4\5"
+    data += struct.pack("<H16sHQ32s", 0, user, 65535, 5, b"waves") + b"\1\2\3\4\5"
     source.write_bytes(data)
     cloud = read(source)
     assert cloud.metadata["las"]["evlrs"][0]["data"] == b"\1\2\3\4\5"

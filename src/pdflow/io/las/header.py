@@ -26,7 +26,8 @@ WKT_BIT = 1 << 4
 WAVEFORM_INSIDE_BIT = 1 << 1
 LASZIP_VLR = ("laszip encoded", 22204)
 EXTRA_BYTES_VLR = ("LASF_Spec", 4)
-WAVEFORM_EVLR = ("LASF_Spec", 65535)
+# The first is the standard's spelling; files have both.
+WAVEFORM_EVLRS = (("LASF_Spec", 65535), ("LAS_Spec", 65535))
 # The octree of a COPC file consists of byte offsets into this one file. It is an index and wrong in
 # any other file, so the reader skips it.
 COPC_RECORDS = (("copc", 1), ("copc", 1000))
@@ -241,7 +242,7 @@ def write_evlrs(file: BinaryIO, header: LasHeader) -> None:
     header.evlr_start = end if header.evlrs else 0
     header.waveform_start = 0
     for record in header.evlrs:
-        if record.key == WAVEFORM_EVLR:
+        if record.key in WAVEFORM_EVLRS:
             header.waveform_start = file.tell()
         file.write(_packed(_EVLR, record))
 

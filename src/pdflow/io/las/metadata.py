@@ -21,7 +21,7 @@ from pdflow.io.las.header import (
     LARGEST_VLR,
     LASZIP_VLR,
     SMALLEST_MINOR,
-    WAVEFORM_EVLR,
+    WAVEFORM_EVLRS,
     WKT_BIT,
     LasHeader,
     Vlr,
@@ -94,7 +94,7 @@ def make_header(metadata: dict[str, Any], plan: Plan, many: bool) -> tuple[LasHe
         header.vlrs.append(Vlr(*ATTRIBUTES_VLR, "attributes", text.encode()))
     header.evlrs += [v for v in header.vlrs if len(v.data) > LARGEST_VLR]
     header.vlrs = [v for v in header.vlrs if len(v.data) <= LARGEST_VLR]
-    listed = any(v.key != WAVEFORM_EVLR for v in header.evlrs)
+    listed = any(v.key not in WAVEFORM_EVLRS for v in header.evlrs)
     needed = 4 if many or listed else SMALLEST_MINOR[plan.point_format]
     header.minor = max(header.minor, needed)
     return header, lost
