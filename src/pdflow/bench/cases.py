@@ -7,11 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pdflow.mesh import TriangleMesh
+
+if TYPE_CHECKING:
+    from pdflow.bench.methods import Output
 
 Points = NDArray[np.float64]
 SPACING_NEIGHBOURS = 64
@@ -71,6 +75,8 @@ class Cell:
     metrics  names of `pdflow.metrics.METRICS`
     load     shape name -> case
     weight   cost of a shape relative to other cells; only for the progress bar
+    measure  (case, output) -> column -> value, instead of `metrics`
+    skips    names of methods that are not run here
     """
 
     block: str
@@ -79,6 +85,8 @@ class Cell:
     shapes: tuple[str, ...]
     load: Callable[[str], Case] = field(repr=False)
     weight: float = 1.0
+    measure: Callable[[Any, Output], dict[str, float]] | None = field(default=None, repr=False)
+    skips: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:

@@ -14,8 +14,32 @@ from pdflow.metrics.suite import METRICS
 
 GROUPS = ("ours", "yours", "peer", "reference", "published")
 """Groups of rows from top to bottom."""
-LABELS = {"cd": "CD", "hd": "HD", "p2m": "P2M", "sq_p2s": "P2S"}
-_EXPONENTS = {column: metric.exponent for metric in METRICS.values() for column in metric.columns}
+MISSING = "-"
+LABELS = {
+    "cd": "CD",
+    "hd": "HD",
+    "p2m": "P2M",
+    "sq_p2s": "P2S",
+    "p2m_one_way": "P2M one-way",
+    "rms_ratio": "RMS / input",
+    "largest_move": "largest move / sigma",
+    "mean_move": "mean move / spacing",
+    "recall_far": "recall beyond 4 sigma",
+    "recall": "recall",
+    "taken": "surface points taken",
+    "ground_ratio": "ground RMS / input",
+    "building_ratio": "building RMS / input",
+    "bias": "bias in mm",
+    "tree_move": "tree move / sigma",
+    "wire_move": "wire move / sigma",
+    "estimate": "estimate / sigma",
+    "estimate_correlated": "estimate / correlated sigma",
+}
+_EXPONENTS = {
+    **{column: metric.exponent for metric in METRICS.values() for column in metric.columns},
+    "p2m_one_way": -4,
+}
+"""Powers of ten that columns are shown in; all others are plain numbers."""
 
 
 @dataclass(frozen=True)
@@ -86,10 +110,11 @@ class Grid:
 def column_label(column: str) -> str:
     """A column's head, with the power of ten it is shown in.
 
-    >>> column_label("cd"), column_label("uniformity_0.4")
-    ('CD e-4', 'Uni 0.4 % e-3')
+    >>> column_label("cd"), column_label("uniformity_0.4"), column_label("taken")
+    ('CD e-4', 'Uni 0.4 % e-3', 'surface points taken')
     """
-    return f"{column_name(column)} e{_EXPONENTS[column]}"
+    exponent = _EXPONENTS.get(column, 0)
+    return f"{column_name(column)} e{exponent}" if exponent else column_name(column)
 
 
 def column_name(column: str) -> str:
@@ -100,6 +125,17 @@ def column_name(column: str) -> str:
     """
     kind, _, size = column.rpartition("_")
     return f"Uni {size} %" if kind == "uniformity" else LABELS.get(column, column)
+
+
+def number(value: float | None) -> str:
+    """A value as written in tables.
+
+    >>> number(12.345), number(0.1), number(None)
+    ('12.35', '0.100', '-')
+    """
+    if value is None:
+        return MISSING
+    return f"{value:.2f}" if value >= 1 else f"{value:.3f}"
 
 
 def build_grid(table: str, store: Store) -> Grid:
@@ -154,9 +190,9 @@ def _measured_row(method: str, records: list[Record], blocks: Iterable[Block]) -
             counts[r.remark] = counts.get(r.remark, 0) + 1
         if not done:
             continue
-        for column in done[0].values:
-            mean = float(np.mean([r.values[column] for r in done]))
-            values[place[0], place[1], column] = mean / 10.0 ** _EXPONENTS[column]
+        for column in dict.fromkeys(column for r in done for column in r.values):
+            mean = float(np.mean([r.values[column] for r in done if column in r.values]))
+            values[place[0], place[1], column] = mean / 10.0 ** _EXPONENTS.get(column, 0)
         seconds[place] = float(np.mean([r.cpu for r in done]))
         shapes[place] = len(done)
     return Row(

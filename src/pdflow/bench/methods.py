@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pdflow.bench.cases import Case, Points
 from pdflow.errors import PdflowError
@@ -35,10 +36,16 @@ def short_digest(settings: dict[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Output:
-    """The output of a method: points (M', 3), and a remark such as the number of passes."""
+    """The output of a method.
+
+    points  (M', 3)
+    remark  such as the number of passes
+    kept    (M,) bool, the rows of the input that `points` are, if the method says it
+    """
 
     points: Points
     remark: str = ""
+    kept: NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True)

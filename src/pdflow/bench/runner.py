@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pdflow.bench.cases import Case, Cell
-from pdflow.bench.methods import Method
+from pdflow.bench.methods import Method, Output
 from pdflow.bench.records import Key, Record, Run, Store
 from pdflow.errors import PdflowError
 from pdflow.metrics import measure
@@ -40,6 +40,8 @@ def missing_results(
     for cell in cells:
         for shape in cell.shapes:
             for method in methods:
+                if method.name in cell.skips:
+                    continue
                 key = Key(cell.block, cell.name, shape, method.name, method.digest, seed)
                 if key not in store.records:
                     missing.append(Pending(cell, shape, method, key))
@@ -84,13 +86,18 @@ def _measured(pending: Pending, state: Any, case: Case, run: Run) -> Record:
         done = method.denoise(state, case)
         wall, cpu = time.perf_counter() - wall, _cpu_seconds() - cpu
         remark = done.remark
-        values = measure(
-            done.points, case.clean, case.mesh, normals=case.normals, metrics=pending.cell.metrics
-        )
+        values = _values(pending.cell, case, done)
     except PdflowError as error:
         wall = cpu = 0.0
         remark = f"failed: {error}"
     return Record(pending.key, method.group, values, wall, cpu, remark, method.facts, run.key)
+
+
+def _values(cell: Cell, case: Case, done: Output) -> dict[str, float]:
+    """Column -> value, in plain units."""
+    if cell.measure is not None:
+        return cell.measure(case, done)
+    return measure(done.points, case.clean, case.mesh, normals=case.normals, metrics=cell.metrics)
 
 
 def _cpu_seconds() -> float:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
-from pdflow.bench.layout import Block, Grid, Row, column_label, column_name
-from pdflow.bench.tables.table import Table
+from pdflow.bench.layout import MISSING, Block, Grid, Row, column_label, column_name, number
+from pdflow.bench.tables.table import Bold, Lines, Table
 from pdflow.io import atomic_path
 
 SECONDS = "CPU s"
@@ -17,7 +17,6 @@ SECONDS_NOTE = (
     f"{SECONDS} is CPU time per shape, summed over cores, without loading; where the load exceeds "
     "the number of cores, other programs ran at the same time."
 )
-MISSING = "-"
 
 
 def write_all(folder: Path, table: Table, grid: Grid) -> list[Path]:
@@ -77,12 +76,11 @@ def markdown_text(table: Table, grid: Grid) -> str:
 def markdown_section(table: Table, grid: Grid) -> str:
     """A table without its provenance."""
     parts = [f"## {table.title}", _opening(table, grid)]
-    for block in grid.blocks:
-        lines = _lines(grid, block, lambda text: f"**{text}**")
+    for title, lines in _sections(table, grid, lambda text: f"**{text}**"):
         heads, *rows = ([cell.replace("|", "/") for cell in line] for line in lines)
         rule = ["---"] + ["---:"] * (len(heads) - 1)
         body = "\n".join(f"| {' | '.join(line)} |" for line in (heads, rule, *rows))
-        parts.append(f"**{block.name}**\n\n{body}")
+        parts.append(f"**{title}**\n\n{body}")
     parts.append(f"How it was made:\n\n{_listed([table.note, *_notes(grid)])}")
     return "\n\n".join(parts)
 
@@ -91,9 +89,8 @@ def latex_text(table: Table, grid: Grid) -> str:
     """A tabular for each block, with its caption as a comment."""
     parts = [f"% {table.title}. {_opening(table, grid)}"]
     parts += [f"% {note}" for note in (table.note, *_notes(grid), *provenance(grid), SECONDS_NOTE)]
-    for block in grid.blocks:
-        heads, *rows = _lines(grid, block, lambda text: f"\\textbf{{{text}}}")
-        parts.append(f"% {block.name}")
+    for title, (heads, *rows) in _sections(table, grid, lambda text: f"\\textbf{{{text}}}"):
+        parts.append(f"% {title}")
         parts.append(f"\\begin{{tabular}}{{l{'r' * (len(heads) - 1)}}}\n\\hline")
         parts.append(f"{_latex_line(heads)}\n\\hline")
         parts += [_latex_line(row) for row in rows]
@@ -106,7 +103,14 @@ def _latex_line(cells: Iterable[str]) -> str:
     return " & ".join(safe) + r" \\"
 
 
-def _lines(grid: Grid, block: Block, bold: Callable[[str], str]) -> list[list[str]]:
+def _sections(table: Table, grid: Grid, bold: Bold) -> list[tuple[str, Lines]]:
+    """Titles and the lines below them: those of the table, or a section per block."""
+    if table.sections is not None:
+        return table.sections(grid, bold)
+    return [(block.name, _lines(grid, block, bold)) for block in grid.blocks]
+
+
+def _lines(grid: Grid, block: Block, bold: Bold) -> Lines:
     """Header and rows of a block as text, with the best measured values in bold."""
     rows = [row for row in grid.rows if block.name in row.blocks]
     with_parameters = any("parameters" in row.facts and row.group == "published" for row in rows)
@@ -124,11 +128,8 @@ def _lines(grid: Grid, block: Block, bold: Callable[[str], str]) -> list[list[st
             for column in block.columns:
                 value = row.values.get((block.name, cell, column))
                 best = row.source == "" and value == grid.best(block, cell, column)
-                line.append(
-                    MISSING if value is None else bold(_number(value)) if best else _number(value)
-                )
-            seconds = row.seconds.get((block.name, cell))
-            line.append(MISSING if seconds is None else _number(seconds))
+                line.append(bold(number(value)) if best else number(value))
+            line.append(number(row.seconds.get((block.name, cell))))
         lines.append(line)
     return lines
 
@@ -143,10 +144,6 @@ def _name(grid: Grid, row: Row, block: Block) -> str:
         other.shapes.get((block.name, cell), 0) for other in grid.rows for cell in block.cells
     )
     return row.method if min(counts) == most else f"{row.method} ({min(counts)} of {most} shapes)"
-
-
-def _number(value: float) -> str:
-    return f"{value:.2f}" if value >= 1 else f"{value:.3f}"
 
 
 def _range(values: list[float]) -> str:
@@ -172,7 +169,7 @@ def provenance(grid: Grid) -> list[str]:
 
 def _opening(table: Table, grid: Grid) -> str:
     """What a table shows, and which measured rows are best in its main column."""
-    opening = f"{table.shows} (the paper's {table.source})."
+    opening = f"{table.shows} (the paper's {table.source})." if table.source else f"{table.shows}."
     label = column_name(table.headline)
     wins = Counter(
         winner

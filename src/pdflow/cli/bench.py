@@ -24,11 +24,13 @@ def run(
         str,
         typer.Argument(
             help="puset, uniformity, architecture, filters, augment-dims, masked-dims, dmrset, "
-            "lidar, noise-types, training-noise; or report: all tables in one document.",
+            "lidar, noise-types, training-noise, scans; or report: all tables in one document.",
             metavar="TABLE",
         ),
     ],
-    data: Annotated[Path | None, option("--data DIR", "Folder with the data.")] = None,
+    data: Annotated[
+        Path | None, option("--data DIR", "Folder with the data; scans needs none.")
+    ] = None,
     output: Annotated[
         Path, option("-o --output DIR", "Folder for results; existing results are kept.")
     ] = Path("results"),
@@ -72,13 +74,15 @@ def run(
         return
     if docs is not None:
         raise PdflowError(f"--docs belongs to `pdflow bench {REPORT}`: leave it out.")
-    if data is None:
-        raise PdflowError(f"{table} needs data: add --data DIR.")
 
     from pdflow.bench.cases import Options
+    from pdflow.bench.tables import find_table
 
+    found = find_table(table)
+    if data is None and found.needs_data:
+        raise PdflowError(f"{table} needs data: add --data DIR.")
     options = Options(
-        data=data,
+        data=data or Path(),
         folder=output,
         methods=None if methods is None else tuple(_named(methods)),
         points=None if points is None else tuple(map(round, split_numbers("--points", points))),
@@ -90,18 +94,17 @@ def run(
         device=device,
         seed=seed,
     )
-    _run(table, options)
+    _run(found, options)
 
 
-def _run(name: str, options: Options) -> None:
+def _run(table: Table, options: Options) -> None:
     from pdflow.bench.layout import build_grid
     from pdflow.bench.prepare import ready_methods, variants_of
     from pdflow.bench.records import Run, Store
     from pdflow.bench.runner import missing_results, run_missing
-    from pdflow.bench.tables import find_table
     from pdflow.bench.writers import markdown_text, write_all
 
-    table = find_table(name)
+    name = table.name
     cells = table.cells(options)
     store = Store.open(options.folder / f"{name}.jsonl")
     trainings = len(variants_of(table, options))
@@ -137,7 +140,7 @@ def _report(folder: Path, docs: Path | None) -> None:
 
 def _command(table: Table, options: Options) -> str:
     """The command line, without paths of this machine."""
-    words = ["pdflow", "bench", table.name, "--data", "DIR"]
+    words = ["pdflow", "bench", table.name] + (["--data", "DIR"] if table.needs_data else [])
     given = {
         "--methods": ",".join(Path(name).name for name in options.methods or ()),
         "--points": ",".join(map(str, options.points or ())),

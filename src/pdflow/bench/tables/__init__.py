@@ -1,4 +1,4 @@
-"""All tables by name, in the order of the paper."""
+"""All tables by name, in the order of the paper, then our own."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pdflow.bench.tables import (
     masked_dims,
     noise_types,
     puset,
+    scans,
     training_noise,
     uniformity,
 )
@@ -30,6 +31,7 @@ TABLES: dict[str, Table] = {
         lidar,
         noise_types,
         training_noise,
+        scans,
     )
 }
 

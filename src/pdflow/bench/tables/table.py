@@ -6,10 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pdflow.bench.cases import Cell, Options
+from pdflow.bench.layout import Grid
 from pdflow.bench.methods import Method, choose_methods, references
 from pdflow.bench.variants import Training, Variant
 
 Methods = Callable[[Options], list[Method]]
+Bold = Callable[[str], str]
+Lines = list[list[str]]
+"""A header and rows of text."""
 
 
 def installed_methods(options: Options) -> list[Method]:
@@ -24,17 +28,19 @@ def noisy_input(_: Options) -> list[Method]:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the paper.
+    """A table of the paper, or one like them.
 
     name     of the command and of the files
     title    heading
     shows    what it shows, in a phrase
-    source   its place in the paper
+    source   its place in the paper; empty for a table of our own
     note     how it was made: what a reader must know to judge it
     cells    its cells, for given options
     methods  its rows, for given options
     variants networks that are trained for it and are its rows besides `methods`
     headline column that its opening sentence speaks of
+    needs_data  whether it reads files from `--data`
+    sections  (grid, bold) -> titles and their lines, instead of one section per block
     """
 
     name: str
@@ -46,3 +52,5 @@ class Table:
     methods: Methods = installed_methods
     variants: Callable[[Training], list[Variant]] | None = None
     headline: str = "cd"
+    needs_data: bool = True
+    sections: Callable[[Grid, Bold], list[tuple[str, Lines]]] | None = None
