@@ -17,6 +17,7 @@ from pye57 import libe57
 from pdflow import PointCloud
 from pdflow.errors import LossWarning, MissingExtraError, PdflowError
 from pdflow.io import drop_nonfinite, read, write
+from pdflow.io.e57.fields import record_bits
 
 WKT = 'PROJCS["UTM zone 32N",GEOGCS["ETRS89"],UNIT["metre",1],AUTHORITY["EPSG","25832"]]'
 Fields = dict[str, tuple[Any, np.ndarray]]
@@ -252,6 +253,37 @@ def test_damaged_files(two_scans: Any, tmp_path: Path) -> None:
         path.write_bytes(changed)
         with pytest.raises(PdflowError, match=r"a\.e57"):
             read(path)
+
+
+def test_constant_fields_are_read_but_are_no_bomb(
+    tmp_path: Path, make_file: MakeFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("cartesianX", "cartesianY", "cartesianZ")
+    fields: Fields = {name: ((5, 5), np.full(40, 5, np.longlong)) for name in names}
+    fields["rowIndex"] = ((0, 1), np.tile(np.longlong([0, 1]), 20))
+    make_file(tmp_path / "a.e57", [({"guid": "{a}"}, fields), ({"guid": "{b}"}, fields)])
+    cloud = read(tmp_path / "a.e57")
+    assert cloud.points.tolist() == [[5, 5, 5]] * 80
+    assert cloud.attributes["rowIndex"].tolist() == [0, 1] * 40
+    # The library does not write points without any bits, but reads them.
+    monkeypatch.setattr("pdflow.io.e57.reader.record_bits", lambda *_: 0)
+    monkeypatch.setattr("pdflow.io.e57.reader.CHUNK", 79)
+    with pytest.raises(PdflowError, match=r"scan 1 promises 40 points, more than .+ can hold"):
+        read(tmp_path / "a.e57")
+
+
+def test_bits_of_a_point(tmp_path: Path) -> None:
+    file = libe57.ImageFile(str(tmp_path / "a.e57"), "w")
+    prototype = libe57.StructureNode(file)
+    limits = {"none": (5, 5), "one": (0, 1), "all": (-(2**63), 2**63 - 1)}
+    for name, (low, high) in limits.items():
+        prototype.set(name, libe57.IntegerNode(file, low, low, high))
+    assert record_bits(prototype, libe57) == 0 + 1 + 64
+    prototype.set("scaled", libe57.ScaledIntegerNode(file, 3, 3, 10, 0.1, 0.0))
+    prototype.set("single", libe57.FloatNode(file, 0.0, libe57.E57_SINGLE))
+    prototype.set("double", libe57.FloatNode(file, 0.0, libe57.E57_DOUBLE))
+    assert record_bits(prototype, libe57) == 65 + 3 + 32 + 64
+    file.cancel()
 
 
 def test_no_scans(tmp_path: Path, make_file: MakeFile) -> None:

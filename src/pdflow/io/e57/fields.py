@@ -120,6 +120,11 @@ def field_types(prototype: Any, libe57: ModuleType) -> dict[str, np.dtype[Any] |
     return {node.elementName(): _dtype(node, libe57) for node in nodes}
 
 
+def record_bits(prototype: Any, libe57: ModuleType) -> int:
+    """Bits that a point takes in a file, at least; a field whose limits are equal takes none."""
+    return sum(_bits(prototype[i], libe57) for i in range(prototype.childCount()))
+
+
 def new_field(dtype: np.dtype[Any], file: Any, libe57: ModuleType) -> Any:
     """The prototype of a point field."""
     if dtype.kind == "f":
@@ -193,6 +198,14 @@ def _dtype(node: Any, libe57: ModuleType) -> np.dtype[Any] | None:
         return None
     low, high = node.minimum(), node.maximum()
     return next(t for t in _INTEGERS if np.iinfo(t).min <= low and high <= np.iinfo(t).max)
+
+
+def _bits(node: Any, libe57: ModuleType) -> int:
+    if isinstance(node, libe57.FloatNode):
+        return 32 if node.precision() == libe57.E57_SINGLE else 64
+    if isinstance(node, (libe57.ScaledIntegerNode, libe57.IntegerNode)):
+        return int(node.maximum() - node.minimum()).bit_length()
+    return 8  # a text has a length
 
 
 def _noted(note: Any, types: Mapping[str, np.dtype[Any]]) -> Column | None:

@@ -23,11 +23,12 @@ from pdflow.io.e57.fields import (
     columns_to_read,
     field_types,
     read_fields,
+    record_bits,
 )
 from pdflow.io.e57.pose import Pose
 from pdflow.io.e57.tree import read_tree
 from pdflow.io.e57.writer import ABSENT, ATTRIBUTES, DERIVED, DIRECTION, METADATA, SCAN
-from pdflow.io.stream import Field
+from pdflow.io.stream import CHUNK, Field
 
 _FORMAL = ("formatName", "versionMajor", "versionMinor", "e57LibraryVersion")
 _ROOT = frozenset((*_FORMAL, "data3D", "coordinateMetadata", METADATA, ATTRIBUTES))
@@ -50,6 +51,7 @@ class CloudReader:
         if not self._root.isDefined("data3D") or not self._root["data3D"].childCount():
             raise PdflowError(f"{self._path} holds no scans: choose another file.")
         nodes = list(self._root["data3D"])
+        self._check_counts(nodes)
         scans = [read_tree(node, self._libe57, frozenset(DERIVED)) for node in nodes]
         parts = [self._read_scan(i, node, scans[i]) for i, node in enumerate(nodes)]
         cloud = _joined(parts, scans)
@@ -59,6 +61,21 @@ class CloudReader:
             message = f"{self._path}: the point fields {names} hold text: left out."
             warnings.warn(message, LossWarning, stacklevel=2)
         return cloud
+
+    def _check_counts(self, nodes: list[Any]) -> None:
+        """Refuse more points than the file can hold, and endless copies of one constant point."""
+        room = 8 * self._path.stat().st_size
+        constant = CHUNK
+        for index, node in enumerate(nodes):
+            points = node["points"]
+            bits = record_bits(self._libe57.StructureNode(points.prototype()), self._libe57)
+            room -= bits * points.childCount()
+            constant -= 0 if bits else points.childCount()
+            if min(room, constant) < 0:
+                raise PdflowError(
+                    f"{self._path}: scan {index} promises {points.childCount()} points, more than "
+                    "the file can hold: it is truncated or damaged, fetch it again."
+                )
 
     def _own(self, name: str) -> dict[str, Any]:
         """The entries that pdflow wrote into the file, if any."""
