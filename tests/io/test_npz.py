@@ -106,6 +106,12 @@ def claim_size(archive: bytes, size: int) -> bytes:
     return archive[:place] + struct.pack("<I", size) + archive[place + 4 :]
 
 
+def with_equal_places(archive: bytes) -> bytes:
+    """The archive with the first member's place in the last entry of its directory."""
+    place = archive.rindex(b"PK\x01\x02") + 42
+    return archive[:place] + bytes(4) + archive[place + 4 :]
+
+
 GOOD = npy_bytes("'<f8'", "(2, 3)", bytes(48))
 
 
@@ -116,7 +122,8 @@ GOOD = npy_bytes("'<f8'", "(2, 3)", bytes(48))
         (zip_of(points=GOOD)[:-10], "not a valid NPZ file"),
         (zip_of(points=GOOD[:-1]), "array 'points': the header promises 48 bytes"),
         (zip_of(points=b"text"), "array 'points' is not in NPY format"),
-        (claim_size(zip_of(points=GOOD), 2**32 - 2), "claims 4294967294 bytes"),
+        (claim_size(zip_of(points=GOOD), 2**32 - 2), "claim 4294967294 bytes"),
+        (with_equal_places(zip_of(points=GOOD, more=GOOD)), "'points.npy' and 'more.npy' overlap"),
         (zip_of(a=GOOD, b=GOOD), "holds 2 arrays that could be the points"),
         (zip_of(a=npy_bytes("'<f8'", "(6,)", bytes(48))), "holds 0 arrays"),
         (zip_of(), "among: nothing"),
@@ -127,3 +134,13 @@ def test_damaged_npz(
     tmp_path: Path, data: bytes, expected: str, refused: Callable[..., None]
 ) -> None:
     refused(tmp_path / "a.npz", data, expected)
+
+
+def test_the_arrays_of_a_file_are_limited_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Callable[..., None]
+) -> None:
+    np.savez_compressed(tmp_path / "a.npz", points=np.zeros((500, 3)), more=np.zeros((500, 3)))
+    assert len(read(tmp_path / "a.npz")) == 500
+    monkeypatch.setattr("pdflow.io.npz.SMALL", 20_000)  # one array has 12,128 bytes
+    monkeypatch.setattr("pdflow.io.npz.MAX_EXPANSION", 2)
+    refused(tmp_path / "b.npz", (tmp_path / "a.npz").read_bytes(), "claim 24256 bytes")

@@ -11,6 +11,7 @@ import lzma
 import struct
 import zipfile
 import zlib
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +35,11 @@ ARRAYS = "arrays"
 NAMES = "npz"
 """The entry, in the file only, for attributes whose names are not valid for an array."""
 
-MAX_EXPANSION = 1100
-"""Deflate, the compression of NPZ, never shrinks data by more than this factor."""
+SMALL = 2**28
+"""Bytes that any file may unpack to."""
+
+MAX_EXPANSION = 200
+"""Bytes beyond that for each byte of a file: no measured cloud shrinks by such a factor."""
 
 ZIP_ERRORS = (
     zipfile.BadZipFile,
@@ -114,19 +118,14 @@ def _read_arrays(path: Path) -> Arrays:
     """All arrays of the archive; a warning names those that cannot be read."""
     arrays: Arrays = {}
     losses = []
-    limit = MAX_EXPANSION * path.stat().st_size
     try:
         with zipfile.ZipFile(path) as archive:
+            _check_sizes(path, archive.infolist())
             for info in archive.infolist():
                 name = info.filename.removesuffix(".npy")
                 if name == info.filename:
                     losses.append(f"member {name!r} (not an array)")
                     continue
-                if info.file_size > limit:
-                    raise PdflowError(
-                        f"{path}: array {name!r} claims {info.file_size} bytes, more than the file "
-                        "can hold: it is damaged, fetch or save it again."
-                    )
                 try:
                     with archive.open(info) as file:
                         arrays[name] = read_array(file, info.file_size, f"{path}: array {name!r}")
@@ -138,6 +137,23 @@ def _read_arrays(path: Path) -> Arrays:
         ) from error
     warn_of_losses("A cloud", losses)
     return arrays
+
+
+def _check_sizes(path: Path, members: list[zipfile.ZipInfo]) -> None:
+    """Refuse members that share bytes of the file, or claim to unpack to far more than it has."""
+    in_order = sorted(members, key=lambda member: member.header_offset)
+    for member, after in pairwise(in_order):
+        if member.header_offset + member.compress_size >= after.header_offset:
+            raise PdflowError(
+                f"{path}: its members {member.filename!r} and {after.filename!r} overlap: it is "
+                "damaged, fetch or save it again."
+            )
+    total = sum(member.file_size for member in members)
+    if total > SMALL + MAX_EXPANSION * path.stat().st_size:
+        raise PdflowError(
+            f"{path}: its arrays claim {total} bytes, more than a file of "
+            f"{path.stat().st_size} bytes should hold: save it without compression."
+        )
 
 
 def _take_metadata(arrays: Arrays) -> dict[str, Any]:
