@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from pdflow.cloud import PointCloud
 from pdflow.errors import PdflowError
 from pdflow.io.losses import warn_of_losses
+from pdflow.io.stream import CHUNK
 from pdflow.io.tabular.columns import COORDINATES, Dialect, plan_reading
 
 MAGIC = b"\x93NUMPY"
@@ -44,6 +45,8 @@ def read(path: Path) -> PointCloud:
     """Read the cloud in an NPY file."""
     with path.open("rb") as file:
         array = read_array(file, path.stat().st_size, str(path))
+    if not array.size:
+        raise PdflowError(f"{path} holds no points: choose another file.")
     if array.dtype.names is not None:
         return _from_table(array.ravel(), path)
     if array.ndim != 2 or array.shape[1] < 3 or array.dtype.kind not in "iuf":
@@ -91,6 +94,11 @@ def read_array(file: IO[bytes], size: int, place: str) -> NDArray[Any]:
             f"{place}: the header promises {n_bytes} bytes of values but {size - start} follow: "
             "it is truncated or damaged, fetch or save it again."
         )
+    if not dtype.itemsize and math.prod(shape) > CHUNK:
+        raise PdflowError(
+            f"{place}: the header promises {math.prod(shape)} values of no bytes: it is damaged, "
+            "fetch or save it again."
+        )
     buffer = np.empty(n_bytes, np.uint8)
     filled = 0
     while filled < n_bytes:
@@ -99,7 +107,10 @@ def read_array(file: IO[bytes], size: int, place: str) -> NDArray[Any]:
             raise PdflowError(f"{place} ends after {filled} of {n_bytes} bytes: it is truncated.")
         filled += n_read
     array = buffer.view(dtype) if dtype.itemsize else np.zeros(math.prod(shape), dtype)
-    return array.reshape(shape, order="F" if is_fortran else "C")
+    try:
+        return array.reshape(shape, order="F" if is_fortran else "C")
+    except ValueError:  # too many dimensions, or too long ones beside a zero
+        raise PdflowError(f"{place}: numpy has no arrays of its shape: save it again.") from None
 
 
 def write_array(file: IO[bytes], array: NDArray[Any]) -> None:
@@ -127,13 +138,14 @@ def _read_header(file: IO[bytes], place: str) -> tuple[np.dtype[Any], tuple[int,
         raise PdflowError(f"{place} has version {magic[6]} of NPY: save it with versions 1 to 3.")
     n_digits = 2 if magic[6] == 1 else 4
     n_bytes = int.from_bytes(file.read(n_digits), "little")
-    text = file.read(min(n_bytes, 2**24))
+    text = file.read(min(n_bytes, 2**20))
     try:
         entries = ast.literal_eval(text.decode("utf-8" if magic[6] == 3 else "latin-1"))
         dtype = np.lib.format.descr_to_dtype(entries["descr"])
         shape, is_fortran = entries["shape"], entries["fortran_order"]
         valid = len(text) == n_bytes and isinstance(is_fortran, bool) and isinstance(shape, tuple)
-        if not valid or not all(isinstance(n, int) and n >= 0 for n in shape):
+        # In Python a bool is an int, but here it is no length.
+        if not valid or not all(type(n) is int and n >= 0 for n in shape) or dtype.subdtype:
             raise ValueError
     except Exception:  # the header is a Python literal, so any error may come up
         raise PdflowError(f"{place}: its NPY header is damaged: fetch or save it again.") from None

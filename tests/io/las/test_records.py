@@ -154,8 +154,31 @@ def test_metadata_of_other_formats_comes_back(tmp_path: Path, size: int, assert_
     assert_same(again, read(path))
 
 
-def test_malformed_metadata_gives_one_sentence(tmp_path: Path) -> None:
-    for las in ({"scales": [0, 0, 0]}, {"point_format": 99}, {"vlrs": [1]}, 7, {"guid": "x"}):
-        with pytest.raises(PdflowError, match=r"metadata\['las'\]"):
-            write(tmp_path / "a.las", PointCloud(np.eye(3), metadata={"las": las}))
+RECORD = {"user_id": "a", "record_id": 1, "description": "", "data": b""}
+
+
+@pytest.mark.parametrize(
+    "las",
+    [
+        7,
+        {"version": "1.6"},
+        {"point_format": 99},
+        {"point_format": -1},
+        {"scales": [0, 0, 0]},
+        {"guid": "x"},
+        {"file_source_id": -1},
+        {"global_encoding": 65536},
+        {"creation_day": 1e9},
+        {"system_identifier": 5},
+        {"system_identifier": "\ud800"},
+        {"header_tail": 5},
+        {"header_tail": bytes(65_535)},
+        {"vlrs": [1]},
+        {"vlrs": [{**RECORD, "record_id": 99999}]},
+        {"evlrs": [{**RECORD, "data": "text"}]},
+    ],
+)
+def test_malformed_metadata_gives_one_sentence(tmp_path: Path, las: object) -> None:
+    with pytest.raises(PdflowError, match=r"metadata\['las'\]"):
+        write(tmp_path / "a.las", PointCloud(np.eye(3), metadata={"las": las}))
     assert not list(tmp_path.iterdir())

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import struct
 import uuid
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,6 +22,7 @@ from pdflow.errors import PdflowError
 SMALLEST_MINOR = (0, 0, 2, 2, 3, 3, 4, 4, 4, 4, 4)
 """Point format -> the first LAS version 1.x that knows it."""
 
+LAST_MINOR = 5
 LARGEST_VLR = 65535
 WKT_BIT = 1 << 4
 WAVEFORM_INSIDE_BIT = 1 << 1
@@ -116,6 +118,7 @@ class LasHeader:
         header.guid = uuid.UUID(kept.get("guid", str(uuid.UUID(int=0)))).bytes_le
         header.vlrs = [Vlr(**v) for v in kept.get("vlrs", [])]
         header.evlrs = [Vlr(**v) for v in kept.get("evlrs", [])]
+        _check_kept(header)
         return header
 
 
@@ -145,7 +148,7 @@ def read_header(file: BinaryIO, path: Path) -> LasHeader:
     point_offset, vlr_count, format_byte, record_length, count, *rest = _BASE.unpack(raw)[11:]
     by_return, frame = rest[:5], np.array(rest[5:], np.float64)
     known = _BASE.size + (_WAVEFORM.size if minor >= 3 else 0) + (_LARGE.size if minor >= 4 else 0)
-    if major != 1 or minor > 5:
+    if major != 1 or minor > LAST_MINOR:
         raise PdflowError(f"{path} is LAS {major}.{minor}: pdflow reads 1.0 to 1.5 only.")
     if not known <= header_size <= point_offset <= size:
         raise PdflowError(
@@ -247,6 +250,23 @@ def write_evlrs(file: BinaryIO, header: LasHeader) -> None:
         file.write(_packed(_EVLR, record))
 
 
+def _check_kept(header: LasHeader) -> None:
+    """Raise if a header that somebody composed cannot be written."""
+    if not 0 <= header.minor <= LAST_MINOR:
+        raise ValueError(f"there is no LAS 1.{header.minor}")
+    if not 0 <= header.point_format < len(SMALLEST_MINOR):
+        raise ValueError(f"there is no point format {header.point_format}")
+    if not (np.isfinite([header.scales, header.offsets]).all() and header.scales.all()):
+        raise ValueError("its scales or offsets are invalid")
+    if not all(isinstance(b, bytes) for b in (header.header_tail, header.vlr_tail)):
+        raise TypeError("its unused bytes are no bytes")
+    write_header(BytesIO(), replace(header, minor=LAST_MINOR, vlrs=[], evlrs=[]))
+    for record in header.vlrs + header.evlrs:
+        if not isinstance(record.data, bytes):
+            raise TypeError(f"the data of record {record.record_id} are no bytes")
+        _record_head(_EVLR, record)
+
+
 def _read_vlrs(file: BinaryIO, path: Path, header: LasHeader, count: int, room: int) -> None:
     """Read the VLRs in the `room` bytes before the points."""
     block, place = file.read(room), 0
@@ -300,14 +320,17 @@ def _read_evlr(
 
 
 def _packed(layout: struct.Struct, record: Vlr) -> bytes:
-    head = layout.pack(
+    return _record_head(layout, record) + record.data
+
+
+def _record_head(layout: struct.Struct, record: Vlr) -> bytes:
+    return layout.pack(
         record.reserved,
         _padded(record.user_id, 16),
         record.record_id,
         len(record.data),
         _padded(record.description, 32),
     )
-    return head + record.data
 
 
 def _text(raw: bytes) -> str | bytes:

@@ -6,15 +6,15 @@ of a PLY file, poses of an E57 file, types that extra bytes lack.
 
 from __future__ import annotations
 
+import struct
 from dataclasses import replace
 from datetime import date
 from typing import Any
 
-import numpy as np
-
 from pdflow import __version__
 from pdflow.errors import PdflowError
 from pdflow.io.comments import decode_comments, encode_comments
+from pdflow.io.damage import reason
 from pdflow.io.las.crs import CRS_RECORDS, is_wkt, read_crs, wkt_vlr
 from pdflow.io.las.header import (
     EXTRA_BYTES_VLR,
@@ -62,15 +62,11 @@ def kept_header(metadata: dict[str, Any]) -> LasHeader | None:
     if "las" not in metadata:
         return None
     try:
-        header = LasHeader.from_metadata(metadata["las"])
-        SMALLEST_MINOR[header.point_format]
-        if not (np.isfinite([header.scales, header.offsets]).all() and header.scales.all()):
-            raise ValueError("its scales or offsets are invalid")
-        return header
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        return LasHeader.from_metadata(metadata["las"])
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError, struct.error) as error:
         raise PdflowError(
-            f"The cloud's metadata['las'] is not a valid LAS header ({error}): remove it, and "
-            "pdflow writes a new one."
+            f"The cloud's metadata['las'] is not a valid LAS header ({reason(error)}): remove it, "
+            "and pdflow writes a new one."
         ) from error
 
 
