@@ -22,6 +22,7 @@ CASES = {
     "lidar": ("--methods", "noisy,oracle"),
     "noise-types": ("--methods", "noisy,oracle", "--points", "10000"),
     "training-noise": SHORT,
+    "scans": ("--methods", "noisy", "--points", "400", "--shapes", "2", "--levels", "0.005"),
 }
 
 

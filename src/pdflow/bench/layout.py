@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,9 @@ from pdflow.metrics.suite import METRICS
 GROUPS = ("ours", "yours", "peer", "reference", "published")
 """Groups of rows from top to bottom."""
 MISSING = "-"
+Bold = Callable[[str], str]
+Lines = list[list[str]]
+"""A header and rows of text."""
 LABELS = {
     "cd": "CD",
     "hd": "HD",

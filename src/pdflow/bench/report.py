@@ -88,7 +88,7 @@ def report_text(folder: Path, page: Path) -> str:
 
 
 def measured_grids(folder: Path) -> dict[str, Grid]:
-    """Table name -> grid, for the tables that have results, in the order of the paper."""
+    """Table name -> grid, for the tables that have results, in the order of TABLES."""
     grids = {}
     for name in TABLES:
         store = Store.open(folder / f"{name}.jsonl")

@@ -17,6 +17,7 @@ from pdflow.errors import PdflowError
 from pdflow.geometry.frame import unit_sphere
 from pdflow.geometry.neighbors import knn
 from pdflow.geometry.triangles import closest_on_mesh
+from pdflow.metrics.inputs import as_points
 from pdflow.metrics.nearest import sq_chamfer
 from pdflow.scenes.cases import Case as Truth
 from pdflow.scenes.surface import BUILDING, GROUND, TREE, WIRE
@@ -130,7 +131,7 @@ def measure_scan(extras: tuple[Extra, ...], correlated: bool) -> Callable[[Any, 
 
 def _result(case: ScanCase, output: Output) -> Result:
     kept = np.ones(len(case.noisy), bool) if output.kept is None else output.kept
-    points, rows = output.points, np.flatnonzero(kept)
+    points, rows = as_points(output.points, "The result"), np.flatnonzero(kept)
     if len(points) != len(rows):
         raise PdflowError(
             f"{len(points)} points came back for {len(rows)}: scans are measured row by row."

@@ -5,8 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from pdflow.bench.layout import MISSING, Grid, Row, column_label, column_name, number
-from pdflow.bench.tables.table import Bold, Lines
+from pdflow.bench.layout import (
+    MISSING,
+    Bold,
+    Grid,
+    Lines,
+    Row,
+    column_label,
+    column_name,
+    number,
+)
 
 NEAR = 1.05
 """How much worse than the best peer a value may be."""

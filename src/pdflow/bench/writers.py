@@ -8,8 +8,18 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from pdflow.bench.layout import MISSING, Block, Grid, Row, column_label, column_name, number
-from pdflow.bench.tables.table import Bold, Lines, Table
+from pdflow.bench.layout import (
+    MISSING,
+    Block,
+    Bold,
+    Grid,
+    Lines,
+    Row,
+    column_label,
+    column_name,
+    number,
+)
+from pdflow.bench.tables.table import Table
 from pdflow.io import atomic_path
 
 SECONDS = "CPU s"
@@ -127,8 +137,9 @@ def _lines(grid: Grid, block: Block, bold: Bold) -> Lines:
         for cell in block.cells:
             for column in block.columns:
                 value = row.values.get((block.name, cell, column))
-                best = row.source == "" and value == grid.best(block, cell, column)
-                line.append(bold(number(value)) if best else number(value))
+                best = grid.best(block, cell, column)
+                is_best = row.source == "" and best is not None and value == best
+                line.append(bold(number(value)) if is_best else number(value))
             line.append(number(row.seconds.get((block.name, cell))))
         lines.append(line)
     return lines

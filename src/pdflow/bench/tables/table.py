@@ -6,14 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pdflow.bench.cases import Cell, Options
-from pdflow.bench.layout import Grid
+from pdflow.bench.layout import Bold, Grid, Lines
 from pdflow.bench.methods import Method, choose_methods, references
 from pdflow.bench.variants import Training, Variant
 
 Methods = Callable[[Options], list[Method]]
-Bold = Callable[[str], str]
-Lines = list[list[str]]
-"""A header and rows of text."""
 
 
 def installed_methods(options: Options) -> list[Method]:
