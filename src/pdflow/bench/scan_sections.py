@@ -51,7 +51,7 @@ SECTIONS = (
         compared=("cd", "p2m_one_way"),
         limits=ESTIMATES,
     ),
-    Section("Depth cameras", ("rms_ratio",), limits={"rms_ratio": (0, 0.6)}),
+    Section("Depth camera", ("rms_ratio",), limits={"rms_ratio": (0, 0.6)}),
     Section(
         "Tile of terrain",
         ("bias", "ground_ratio", "building_ratio", "tree_move", "wire_move"),

@@ -69,7 +69,7 @@ SCENES = (
     Scene("fading density", "fading"),
     Scene("holes", "holes"),
     Scene("depth camera", "depth-camera", extras=(surface_rms,)),
-    Scene("quantised depth", "quantised", extras=(surface_rms,)),
+    Scene("quantised depth", "quantised"),
     Scene("rotating head", "rotating-head"),
     Scene("correlated noise", "correlated"),
     Scene("registration", "registration"),
