@@ -22,6 +22,7 @@ lint: $(STAMP)
 
 types: $(STAMP)
 	$(BIN)/mypy
+	$(BIN)/mypy tests/typing
 
 imports: $(STAMP)
 	$(BIN)/lint-imports
