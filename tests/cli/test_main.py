@@ -213,6 +213,11 @@ def test_an_unexpected_end_of_data_does_not_look_like_ctrl_c(pdflow, broken_info
     assert outcome.err.strip().startswith("error: EOFError: Ran out of input; this is a bug")
 
 
+def test_summaries_of_commands_are_not_cut(pdflow, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert "..." not in pdflow("--help").out.partition("Commands:")[2]
+
+
 def test_no_words_and_help_show_the_commands(pdflow):
     assert pdflow().out == pdflow("--help").out
     for command in COMMANDS:

@@ -64,8 +64,9 @@ def run(
         Path | None, option("--docs FILE.md", "report: the Markdown file to write.")
     ] = None,
 ) -> None:
-    """Make a table of the paper, or of scans: our models, other tools, and published numbers.
+    """Make a table of the paper, or of scans.
 
+    It compares our models, other tools and published numbers.
     Every result is stored at once, so a stopped run resumes where it was, and methods can be added
     later. Results of different weights are kept apart by the hash of the weights.
     """

@@ -21,7 +21,7 @@ def run(
     ],
     output: Annotated[Path, option("-o --output FILE", "Weight file to write.")],
 ) -> None:
-    """Convert the authors' released weights to a pdflow weight file."""
+    """Convert the authors' weights to a file of ours."""
     from pdflow.weights import read_tensors, save_model
     from pdflow.weights.authors import import_authors_weights
 

@@ -32,8 +32,9 @@ def run(
     drop_nonfinite: DropNonfinite = False,
     as_json: AsJson = False,
 ) -> None:
-    """Decode a patch from four latent codes, and draw the results side by side.
+    """Decode a patch from four codes, and draw it.
 
+    The results stand side by side.
     From left to right: [z_p, z_n], the noisy patch; [z_p, z_c], denoised; [z_p + o, z_c] and
     [z_p, z_c + o], with an offset in the kept and in the masked channels. Each is drawn in its own
     frame. Colours show the distance of the points to the denoised patch after removing a common

@@ -44,7 +44,7 @@ USAGE_ERROR: type[Any] = typer.BadParameter.__mro__[1]
 
 app = typer.Typer(
     name="pdflow",
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -52,7 +52,10 @@ def run(
     ] = None,
     device: Device = None,
 ) -> None:
-    """Train a network; run again with the same folder, it resumes where it stopped."""
+    """Train a network, or resume in its folder.
+
+    Run the same command again to go on where a run stopped.
+    """
     if anneal and minutes == inf:
         raise PdflowError("--anneal needs --minutes: give the length of the schedule.")
 
