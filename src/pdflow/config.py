@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from pdflow.errors import PdflowError
@@ -24,6 +25,11 @@ MOVED_SETTINGS = {
 }
 """Settings of inference that the first weight files and recipes list with those of the
 architecture, and their names today."""
+
+LARGEST = 65_536
+"""No width, number of layers or patch is larger: what comes in a file may be a crafted claim."""
+
+MOST_NEIGHBOURS = 1024
 
 _POSITIVE = (
     "hidden",
@@ -105,6 +111,10 @@ class FlowConfig:
             if getattr(self, name) not in allowed:
                 choices = ", ".join(allowed)
                 self._refuse(f"{name} is {getattr(self, name)!r}", f"choose one of {choices}")
+        for name in (*_POSITIVE, "augment_dims", "masked_dims"):
+            self._check_whole(name, getattr(self, name))
+        for k in self.edge_neighbours:
+            self._check_whole("edge_neighbours", k)
         if not self.edge_neighbours:
             self._refuse("edge_neighbours is empty", "name K for at least one block")
         if self.augment_dims < 0:
@@ -117,6 +127,8 @@ class FlowConfig:
                 f"K is {self.neighbours} or below 0 in patches of {self.patch_points} points",
                 "keep 0 <= K <= N",
             )
+        if self.neighbours > MOST_NEIGHBOURS:
+            self._refuse(f"K is {self.neighbours}", f"keep it to {MOST_NEIGHBOURS}")
         if self.noise_conditioning and not self.augment_dims:
             self._refuse("noise_conditioning is on without a condition net", "keep D_a above 0")
         if self.channels < 2:
@@ -124,7 +136,7 @@ class FlowConfig:
         if not 0 <= self.masked_dims <= self.channels:
             self._refuse(f"masked_dims is {self.masked_dims}", f"keep 0 <= D_m <= {self.channels}")
         for name in ("clamp", "noise_unit"):
-            if not getattr(self, name) > 0:
+            if not 0 < getattr(self, name) < math.inf:
                 self._refuse(f"{name} is {getattr(self, name)}", "it must be positive")
 
     @property
@@ -137,6 +149,11 @@ class FlowConfig:
         """Neighbours that the graph of a patch must hold."""
         condition = self.condition_neighbours if self.augment_dims else 0
         return max(*self.edge_neighbours, condition, 0)
+
+    @staticmethod
+    def _check_whole(name: str, value: object) -> None:
+        if type(value) is not int or value > LARGEST:
+            FlowConfig._refuse(f"{name} is {value!r}", f"give a whole number up to {LARGEST}")
 
     @staticmethod
     def _refuse(problem: str, remedy: str) -> None:
@@ -172,7 +189,9 @@ class InferenceConfig:
             object.__setattr__(self, name, tuple(getattr(self, name)))
         if not _is_range(self.patch_radius):
             self._refuse("patch_radius", "give 0 < smallest <= largest")
-        if len(self.conditioning_scales) != 3 or min(self.conditioning_scales) <= 0:
+        if len(self.conditioning_scales) != 3 or not all(
+            0 < scale < math.inf for scale in self.conditioning_scales
+        ):
             self._refuse("conditioning_scales", "give three factors above 0")
         if any(threshold <= 0 for threshold in self.pass_thresholds):
             self._refuse("pass_thresholds", "give numbers above 0")
@@ -190,4 +209,4 @@ class InferenceConfig:
 
 
 def _is_range(bounds: tuple[float, ...]) -> bool:
-    return len(bounds) == 2 and 0 < bounds[0] <= bounds[1]
+    return len(bounds) == 2 and 0 < bounds[0] <= bounds[1] < math.inf

@@ -23,6 +23,7 @@ from pdflow.device import one_thread_after_fork, using_device
 from pdflow.errors import PdflowError
 from pdflow.io import atomic_path
 from pdflow.model import PDFlow
+from pdflow.weights.limits import AllocationLimit, check_depth
 
 RELEASES = "released"
 """Folder beside this file with the weights that are shipped."""
@@ -68,7 +69,10 @@ def load_model(name_or_path: str | Path, device: str | torch.device = "cpu") -> 
             "`pdflow import-weights` first."
         )
     try:
-        model = PDFlow(*_configs(header, path))
+        config, inference = _configs(header, path)
+        check_depth(config, tensors)
+        with AllocationLimit(tensors):
+            model = PDFlow(config, inference)
         model.load_state_dict(tensors)
     except (RuntimeError, ValueError, TypeError) as error:
         first = str(error).splitlines()[0]
@@ -96,7 +100,10 @@ def save_model(path: str | Path, model: PDFlow, provenance: dict[str, Any]) -> N
 
 def read_provenance(path: str | Path) -> dict[str, Any]:
     """How the weights in a file were made: recipe, seed, data hash, commit and more."""
-    result: dict[str, Any] = json.loads(read_tensors(Path(path))[1].get("provenance", "{}"))
+    try:
+        result: dict[str, Any] = json.loads(read_tensors(Path(path))[1].get("provenance", "{}"))
+    except (ValueError, RecursionError) as error:
+        raise PdflowError(f"{path}: its provenance is damaged: fetch the file again.") from error
     return result
 
 
@@ -117,8 +124,8 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 def _configs(header: dict[str, str], path: Path) -> tuple[FlowConfig, InferenceConfig]:
     """The two configs in a header of either layout."""
     config: dict[str, Any] = json.loads(header["config"])
-    if "inference" in header:
-        inference = _checked(InferenceConfig, json.loads(header["inference"]), path)
+    if "inference" in header or not isinstance(config, dict):
+        inference = _checked(InferenceConfig, json.loads(header.get("inference", "{}")), path)
     else:
         moved = {new: config.pop(old) for old, new in MOVED_SETTINGS.items() if old in config}
         inference = _checked(InferenceConfig, moved, path)
@@ -127,6 +134,8 @@ def _configs(header: dict[str, str], path: Path) -> tuple[FlowConfig, InferenceC
 
 
 def _checked(kind: type[Config], values: dict[str, Any], path: Path) -> Config:
+    if not isinstance(values, dict):
+        raise PdflowError(f"{path}: its {kind.__name__} is damaged: fetch or write the file again.")
     unknown = sorted(values.keys() - {f.name for f in fields(kind)})
     if unknown:
         raise PdflowError(
