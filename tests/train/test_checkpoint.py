@@ -6,15 +6,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from pdflow.errors import PdflowError
 from pdflow.train.checkpoint import resume, save_checkpoint
 from pdflow.train.data import PatchPool
 from pdflow.train.loop import Trainer
 from pdflow.train.recipe import Recipe
-from pdflow.weights import save_model
+from pdflow.weights import read_tensors, save_model
 
 MakeRecipe = Callable[..., Recipe]
 
@@ -72,3 +74,42 @@ def test_another_recipe_or_file_is_refused(
     save_model(path, trainer.averaged(), {})
     with pytest.raises(PdflowError, match="not a checkpoint"):
         resume(trainer, path)
+
+
+def test_damage_anywhere_is_noticed(tiny: MakeRecipe, pool: PatchPool, tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint.safetensors"
+    trainer = Trainer(tiny(6), pool, "cpu")
+    save_checkpoint(trainer, path)
+    data = path.read_bytes()
+    start = 8 + int.from_bytes(data[:8], "little")
+    rng = np.random.default_rng(0)
+    places = {*rng.integers(8, start, 60).tolist(), *rng.integers(start, len(data), 20).tolist()}
+    for place in {0, 8, start, len(data) - 1, *places}:
+        path.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+        with pytest.raises(PdflowError, match=r"checkpoint\.safetensors") as refused:
+            resume(trainer, path)
+        assert "\n" not in str(refused.value)
+    path.write_bytes(data)
+    resume(trainer, path)
+
+
+@pytest.mark.parametrize("state", ["", "[]", "{}", "7", '{"recipe": 3}', '{"recipe": {}}'])
+def test_a_checkpoint_without_checksum_and_with_a_damaged_state(
+    tiny: MakeRecipe, pool: PatchPool, tmp_path: Path, state: str
+) -> None:
+    path = tmp_path / "checkpoint.safetensors"
+    save_file({"random": torch.get_rng_state()}, path, {"training": state})
+    with pytest.raises(PdflowError, match=r"is damaged|lacks"):
+        resume(Trainer(tiny(6), pool, "cpu"), path)
+
+
+def test_a_checkpoint_of_before_resumes(tiny: MakeRecipe, pool: PatchPool, tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint.safetensors"
+    trainer = Trainer(tiny(6), pool, "cpu")
+    _stop_after(trainer, 2)
+    save_checkpoint(trainer, path)
+    tensors, header = read_tensors(path)
+    save_file(tensors, path, {"training": header["training"]})
+    resumed = Trainer(tiny(6), pool, "cpu")
+    resume(resumed, path)
+    assert resumed.step_count == 2

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors.torch import save_file
+from torch import Tensor
 
 from pdflow.errors import PdflowError
 from pdflow.io.atomic import atomic_path
+from pdflow.io.damage import reason
 from pdflow.provenance import source_version
 from pdflow.train.loop import Trainer
 from pdflow.train.recipe import Recipe
 from pdflow.weights import read_tensors
+
+TRAINING, CHECKSUM = "training", "sha256"
+"""Entries of the header: the state beside the tensors as JSON, and a checksum of both."""
 
 
 def save_checkpoint(trainer: Trainer, path: Path) -> None:
@@ -31,16 +38,34 @@ def save_checkpoint(trainer: Trainer, path: Path) -> None:
         "init_sha256": trainer.init_sha256,
         "recipe": trainer.recipe.as_dict(),
     }
+    text = json.dumps(state)
+    header = {TRAINING: text, CHECKSUM: _checksum(tensors, text)}
     with atomic_path(path) as temporary:
-        save_file(tensors, temporary, {"training": json.dumps(state)})
+        save_file(tensors, temporary, header)
 
 
 def resume(trainer: Trainer, path: Path) -> None:
     """Resume from a checkpoint of the same recipe."""
     tensors, header = read_tensors(path)
-    if "training" not in header:
+    if TRAINING not in header:
         raise PdflowError(f"{path} is not a checkpoint of a training run: choose another folder.")
-    state: dict[str, Any] = json.loads(header["training"])
+    # Checkpoints of before have no checksum and no other entry either.
+    whole = header.keys() == {TRAINING} or header.get(CHECKSUM) == _checksum(
+        tensors, header[TRAINING]
+    )
+    try:
+        if not whole:
+            raise ValueError("its checksum does not fit")
+        _restore(trainer, tensors, json.loads(header[TRAINING]), path)
+    except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise PdflowError(
+            f"{path} is damaged ({reason(error)}): delete it to begin again, or restore a copy."
+        ) from error
+
+
+def _restore(
+    trainer: Trainer, tensors: dict[str, Tensor], state: dict[str, Any], path: Path
+) -> None:
     _check_recipe(state["recipe"], trainer.recipe, path)
     live = trainer.tensors()
     for name, value in live.items():
@@ -54,6 +79,15 @@ def resume(trainer: Trainer, path: Path) -> None:
     torch.set_rng_state(tensors["random"])
     if "random.cuda" in tensors and trainer.device.type == "cuda":
         torch.cuda.set_rng_state(tensors["random.cuda"], trainer.device)
+
+
+def _checksum(tensors: Mapping[str, Tensor], text: str) -> str:
+    """SHA-256 of the tensors with their names, types and shapes, and of the text beside them."""
+    digest = hashlib.sha256(text.encode())
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def _check_recipe(saved: dict[str, Any], recipe: Recipe, path: Path) -> None:
