@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -106,6 +107,16 @@ def test_an_output_name_that_the_system_refuses_is_bad_input(pdflow, scan):
         result = pdflow(*words)
         assert result.code == 2
         assert "cannot be written (File name too long)" in result.err
+
+
+def test_standard_output_is_refused(pdflow, scan, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    outcome = pdflow("convert", scan, "-o", "-", "--to", "ply")
+    assert outcome.code == 2
+    assert outcome.err == (
+        "error: pdflow does not write to standard output: name a file instead of -.\n"
+    )
+    assert not Path("-").exists()
 
 
 def test_one_word_is_not_enough(pdflow, scan):

@@ -207,6 +207,23 @@ def test_ctrl_c_gives_code_130_and_one_line(pdflow, broken_info):
     assert outcome.err == "stopped: no unfinished file was left behind.\n"
 
 
+@pytest.mark.parametrize("module", ["pdflow.cli.main", "typer", "pdflow.cli.progress"])
+def test_ctrl_c_while_the_command_is_loaded_gives_one_line(module):
+    script = (
+        "import builtins, sys\n"
+        "load = builtins.__import__\n"
+        "def stop(name, *rest):\n"
+        f"    if name == {module!r}: raise KeyboardInterrupt\n"
+        "    return load(name, *rest)\n"
+        "builtins.__import__ = stop\n"
+        "from pdflow.cli import start\n"
+        "sys.exit(start())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 130
+    assert done.stderr == "stopped: no unfinished file was left behind.\n"
+
+
 def test_an_unexpected_end_of_data_does_not_look_like_ctrl_c(pdflow, broken_info):
     outcome = pdflow("info", broken_info(EOFError("Ran out of input")))
     assert outcome.code == 1

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -69,6 +71,42 @@ def test_link_is_followed(tmp_path: Path) -> None:
         temporary.write_text("new")
     assert link.is_symlink()
     assert target.read_text() == "new"
+
+
+def test_what_a_killed_process_left_is_removed_a_day_later(tmp_path: Path) -> None:
+    script = (
+        "import os, signal, sys; from pathlib import Path; from pdflow.io import atomic_path\n"
+        "with atomic_path(Path(sys.argv[1])) as temporary:\n"
+        "    temporary.write_text('half')\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    for name in ("old.txt", "young.txt"):
+        subprocess.run([sys.executable, "-c", script, str(tmp_path / name)], check=False)
+    (old,) = tmp_path.glob(".old.*")
+    (young,) = tmp_path.glob(".young.*")
+    for path in (old, tmp_path / ".hidden.txt", tmp_path / "a.pdflow-b.txt"):
+        path.write_text("")
+        os.utime(path, (0, 0))
+    write_in(tmp_path)
+    assert not old.exists()
+    assert {p.name for p in tmp_path.iterdir()} == {
+        young.name,
+        ".hidden.txt",
+        "a.pdflow-b.txt",
+        "out.txt",
+    }
+
+
+def write_in(folder: Path) -> None:
+    with atomic_path(folder / "out.txt") as temporary:
+        temporary.write_text("new")
+
+
+def test_standard_output_is_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(PdflowError, match="standard output"), atomic_path(Path("-")):
+        pass
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import base64
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -46,6 +48,22 @@ def test_faces_beyond_the_vertices_are_refused(tmp_path: Path) -> None:
     path.write_bytes(data.replace(corners, corners[:-4] + b"\xff\0\0\0"))
     with pytest.raises(PdflowError, match=r"m\.glb: A face points at vertex 255"):
         read_mesh(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs POSIX")
+def test_a_buffer_that_is_a_pipe_is_refused(tmp_path: Path) -> None:
+    write_mesh(tmp_path / "m.gltf", MESH)
+    scene = json.loads((tmp_path / "m.gltf").read_text())
+    uri = scene["buffers"][0]["uri"]
+    (tmp_path / "file.bin").write_bytes(base64.b64decode(uri.partition(",")[2]))
+    os.mkfifo(tmp_path / "pipe.bin")
+    for name in ("file.bin", "pipe.bin"):
+        scene["buffers"][0]["uri"] = name
+        (tmp_path / f"{name}.gltf").write_text(json.dumps(scene))
+    scene_from_file = read_mesh(tmp_path / "file.bin.gltf")
+    assert np.array_equal(scene_from_file.triangles, MESH.triangles)
+    with pytest.raises(PdflowError, match=r"pipe\.bin is not a file"):
+        read_mesh(tmp_path / "pipe.bin.gltf")
 
 
 def test_damaged_file_gives_one_sentence(tmp_path: Path) -> None:

@@ -116,3 +116,20 @@ def test_what_cannot_be_trained_on_is_refused(tmp_path: Path, sphere: np.ndarray
     np.save(tmp_path / "bad.npy", np.where(sphere > 0.9, np.nan, sphere))
     with pytest.raises(PdflowError, match=r"bad.npy: .* are NaN or infinite"):
         _read(tmp_path)
+
+
+def test_equal_points_are_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "dot.npy", np.full((500, 3), 7.0))
+    with pytest.raises(PdflowError, match="Shape 'dot' has 500 equal points"):
+        _read(tmp_path)
+    patches = np.random.default_rng(0).random((3, 64, 3))
+    patches[1] = 5
+    source = ReadyPatches(patches, patches[:0])
+    with pytest.raises(PdflowError, match="All points of patch 1 are equal"):
+        source.pool(1, 64, torch.Generator())
+
+
+def test_advice_names_a_command_that_has_the_option(tmp_path: Path, sphere: np.ndarray) -> None:
+    np.save(tmp_path / "ball.npy", np.where(sphere > 0.99, np.nan, sphere))
+    with pytest.raises(PdflowError, match="`pdflow convert --drop-nonfinite`"):
+        _read(tmp_path)

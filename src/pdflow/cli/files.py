@@ -100,6 +100,10 @@ def plan_jobs(sources: Sequence[Path], output: str, suffix: str | None = None) -
     """
     if not output:
         raise PdflowError("The name of the output is empty: give a file or a directory.")
+    if output == "-":
+        from pdflow.io.atomic import NO_STANDARD_OUTPUT
+
+        raise PdflowError(NO_STANDARD_OUTPUT)
     ends_in_slash = output.endswith(("/", os.sep))
     try:
         is_folder = ends_in_slash or Path(output).is_dir()

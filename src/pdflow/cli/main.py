@@ -21,6 +21,8 @@ import typer
 
 from pdflow import __version__
 from pdflow.cli import (
+    STOPPED,
+    STOPPED_SENTENCE,
     bench,
     convert,
     denoise,
@@ -36,7 +38,7 @@ from pdflow.errors import LossWarning, PdflowError
 
 COMMANDS = (denoise, info, convert, noise, sample, evaluate, train, import_weights, bench, latent)
 
-DONE, BROKEN, BAD_INPUT, STOPPED = 0, 1, 2, 130
+DONE, BROKEN, BAD_INPUT = 0, 1, 2
 
 # The parent of BadParameter is click's UsageError. Newer releases of typer carry their own copy
 # of it under a private name; older ones take it from click.
@@ -139,7 +141,7 @@ def _say_bug(error: Exception, debug: bool) -> int:
 
 
 def _say_stopped() -> int:
-    typer.echo("stopped: no unfinished file was left behind.", err=True)
+    typer.echo(STOPPED_SENTENCE, err=True)
     return STOPPED
 
 

@@ -141,7 +141,7 @@ def require_finite(cloud: PointCloud, path: PathLike) -> PointCloud:
     if len(bad):
         raise PdflowError(
             f"{path}: {len(bad)} of {len(cloud)} points are NaN or infinite, the first in row "
-            f"{bad[0]}: add --drop-nonfinite to leave them out."
+            f"{bad[0]}: drop them first, for example with `pdflow convert --drop-nonfinite`."
         )
     return cloud
 

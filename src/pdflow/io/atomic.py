@@ -5,11 +5,21 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 from pdflow.errors import PdflowError
+
+MARK = ".pdflow-"
+"""In the name of every temporary file, after a dot and a part of the target's name."""
+
+NO_STANDARD_OUTPUT = "pdflow does not write to standard output: name a file instead of -."
+
+STALE = 86_400.0
+"""Seconds without a change after which nobody is writing a temporary file any more."""
 
 
 @contextmanager
@@ -18,13 +28,15 @@ def atomic_path(path: Path, suffix: str | None = None) -> Iterator[Path]:
 
     The new file is flushed to disk before it replaces the old one. On any error, Ctrl-C included,
     it is removed and `path` stays as it was. A link is followed: the file behind it is replaced.
-    The temporary path ends in `suffix`, by default that of `path`.
+    The temporary path ends in `suffix`, by default that of `path`. A killed process leaves it
+    behind; a write to the same folder a day later removes it.
     """
     target = Path(os.path.realpath(path))
     _check_target(path, target)
+    _remove_stale_files(target.parent)
     try:
         handle, name = tempfile.mkstemp(
-            prefix=f".{target.stem[:40]}.",
+            prefix=f".{target.stem[:40]}{MARK}",
             suffix=target.suffix if suffix is None else suffix,
             dir=target.parent,
         )
@@ -46,8 +58,25 @@ def atomic_path(path: Path, suffix: str | None = None) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+@cache
+def _remove_stale_files(folder: Path) -> None:
+    """Remove what killed processes left in a folder; once in a process, as folders may be large."""
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if not (entry.name.startswith(".") and MARK in entry.name):
+                    continue
+                state = entry.stat(follow_symlinks=False)
+                if stat.S_ISREG(state.st_mode) and time.time() - state.st_mtime > STALE:
+                    Path(entry).unlink(missing_ok=True)
+    except OSError:  # of another user, or a folder that may not be listed
+        return
+
+
 def _check_target(path: Path, target: Path) -> None:
     """Refuse to replace a directory, a device such as /dev/null, or a write-protected file."""
+    if str(path) == "-":
+        raise PdflowError(NO_STANDARD_OUTPUT)
     try:
         if not target.parent.is_dir():
             raise PdflowError(f"{path}: folder {target.parent} does not exist: make it first.")

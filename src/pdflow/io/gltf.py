@@ -19,7 +19,19 @@ from pdflow.mesh import TriangleMesh
 def read_mesh(path: Path) -> TriangleMesh:
     """Read all meshes of a scene as one, in the frame of the scene."""
     trimesh = require("trimesh", extra="mesh", purpose="Reading glTF")
-    resolver = trimesh.visual.resolvers.FilePathResolver(str(path.absolute()))
+
+    class RegularFiles(trimesh.visual.resolvers.FilePathResolver):  # type: ignore[misc, name-defined]
+        """Finds the files that a scene names beside it; a pipe or a device would never end."""
+
+        def get(self, name: str) -> bytes:
+            for place in (name.strip(), name.strip().lstrip("/"), Path(name).name):
+                found = Path(self.parent, place)
+                if found.exists() and not found.is_file():
+                    raise ValueError(f"{name} is not a file")
+            content: bytes = super().get(name)
+            return content
+
+    resolver = RegularFiles(str(path.absolute()))
     try:
         with path.open("rb") as file:
             kind = "glb" if file.read(4) == b"glTF" else "gltf"

@@ -9,7 +9,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from pdflow.errors import PdflowError
-from pdflow.io.polygons import Polygons, damaged, numbered_words, parse_vertex
+from pdflow.io.polygons import (
+    Polygons,
+    damaged,
+    numbered_words,
+    parse_vertex,
+    without_underscores,
+)
 from pdflow.mesh import TriangleMesh
 
 
@@ -31,7 +37,7 @@ def read_mesh(path: Path) -> TriangleMesh:
             vertices.append(parse_vertex(path, number, words[1:4]))
         elif words[0] == b"f":
             try:
-                corners = [int(word.partition(b"/")[0]) for word in words[1:]]
+                corners = [int(w.partition(b"/")[0]) for w in without_underscores(words[1:])]
             except ValueError:
                 raise damaged(path, number, "a face") from None
             if len(corners) < 3 or 0 in corners:

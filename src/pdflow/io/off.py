@@ -12,7 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pdflow.errors import PdflowError
-from pdflow.io.polygons import Line, Polygons, damaged, numbered_words, parse_vertex
+from pdflow.io.polygons import (
+    Line,
+    Polygons,
+    damaged,
+    numbered_words,
+    parse_vertex,
+    without_underscores,
+)
 from pdflow.mesh import TriangleMesh
 
 KEYWORD = re.compile(rb"(?:ST)?C?N?OFF(\d*)", re.IGNORECASE)
@@ -32,8 +39,8 @@ def read_mesh(path: Path) -> TriangleMesh:
     polygons = Polygons()
     for _, (number, words) in zip(range(n_faces), lines, strict=False):
         try:
-            n_corners = int(words[0])
-            corners = [int(word) for word in words[1 : n_corners + 1]]
+            n_corners = int(without_underscores(words[:1])[0])
+            corners = [int(w) for w in without_underscores(words[1 : n_corners + 1])]
         except ValueError:
             raise damaged(path, number, "a face") from None
         if len(corners) != n_corners:
@@ -71,7 +78,7 @@ def _read_counts(path: Path, lines: Iterator[Line]) -> tuple[int, int]:
     if not counts:
         number, counts = next(lines, (number + 1, []))
     try:
-        n_vertices, n_faces = map(int, counts[:2])
+        n_vertices, n_faces = map(int, without_underscores(counts[:2]))
         if min(n_vertices, n_faces) < 0:
             raise ValueError
     except ValueError:

@@ -43,10 +43,17 @@ def numbered_words(path: Path) -> Iterator[Line]:
 def parse_vertex(path: Path, number: int, words: Sequence[bytes]) -> tuple[float, float, float]:
     """Three words as coordinates; an error names the line."""
     try:
-        x, y, z = map(float, words)
+        x, y, z = map(float, without_underscores(words))
     except ValueError:
         raise damaged(path, number, "a vertex of three numbers") from None
     return x, y, z
+
+
+def without_underscores(words: Sequence[bytes]) -> Sequence[bytes]:
+    """The words; ValueError if one has an underscore, which Python takes for part of a number."""
+    if b"_" in b"".join(words):
+        raise ValueError
+    return words
 
 
 class Polygons:

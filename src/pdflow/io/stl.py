@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pdflow.errors import PdflowError
 from pdflow.io.losses import single_precision_losses, warn_of_losses
-from pdflow.io.polygons import damaged
+from pdflow.io.polygons import damaged, without_underscores
 from pdflow.mesh import TriangleMesh
 
 HEADER_BYTES = 80
@@ -100,7 +100,7 @@ def _parse_facets(words: list[bytes]) -> NDArray[np.float64]:
     for i, expected in enumerate(TEXT_FACET):
         column = words[i :: len(TEXT_FACET)]
         if expected == COORDINATE:
-            corners[row] = list(map(float, column))
+            corners[row] = list(map(float, without_underscores(column)))
             row += 1
         elif expected != IGNORED and column.count(expected) < n_facets:
             raise ValueError
@@ -116,7 +116,7 @@ def _first_bad_line(body: bytes) -> int:
             expected = TEXT_FACET[place % len(TEXT_FACET)]
             if expected == COORDINATE:
                 try:
-                    float(word)
+                    float(without_underscores([word])[0])
                 except ValueError:
                     return number
             elif expected not in (IGNORED, word):

@@ -25,6 +25,11 @@ class Shapes:
         for name in sorted(clouds):
             digest.update(name.encode())
             for cloud in clouds[name]:
+                if len(cloud) and not np.ptp(cloud, axis=0).any():
+                    raise PdflowError(
+                        f"Shape {name!r} has {len(cloud)} equal points, so there is no surface to "
+                        "learn: leave it out."
+                    )
                 digest.update(cloud.astype(np.float32).tobytes())
         self.digest = digest.hexdigest()
 
@@ -84,7 +89,11 @@ class ReadyPatches:
             )
         points = torch.from_numpy(self.patches).float().to(generator.device)
         points = points - (points.amin(1, keepdim=True) + points.amax(1, keepdim=True)) / 2
-        points = points / points.norm(dim=2).amax(1)[:, None, None]
+        radius = points.norm(dim=2).amax(1)
+        if not radius.all():
+            row = int((radius == 0).nonzero()[0])
+            raise PdflowError(f"All points of patch {row} are equal: leave it out.")
+        points = points / radius[:, None, None]
         middle = points.norm(dim=2).argmin(1)
         seed = points[torch.arange(len(points)), middle]
         order = (points - seed[:, None]).norm(dim=2).argsort(dim=1)

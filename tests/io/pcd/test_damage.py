@@ -27,6 +27,8 @@ TEXT = b"1 2 3\n4 5 6\n"
         ({"FIELDS": "x y"}, TEXT, "SIZE in the PCD header is '4 4 4' instead of 2"),
         ({"SIZE": "4 4 3"}, TEXT, "TYPE in the PCD header is 'F F F'"),
         ({"SIZE": "4 4 four"}, TEXT, "SIZE in the PCD header"),
+        ({"SIZE": "4 4 0_4"}, TEXT, "SIZE in the PCD header"),
+        ({"VIEWPOINT": "0 0 0 1_0 0 0 0"}, TEXT, "VIEWPOINT in the PCD header"),
         ({"TYPE": "F F Q"}, TEXT, "TYPE in the PCD header"),
         ({"COUNT": "1 1 0"}, TEXT, "COUNT in the PCD header"),
         ({"WIDTH": "two"}, TEXT, "WIDTH in the PCD header"),

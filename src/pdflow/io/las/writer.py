@@ -48,8 +48,8 @@ class LasWriter(Writer):
         box = bounding_box(chunk.points)
         if not np.isfinite(box).all():
             raise PdflowError(
-                "LAS cannot hold NaN or infinite coordinates: add --drop-nonfinite to leave "
-                "such points out."
+                "LAS cannot hold NaN or infinite coordinates: drop such points first, for example "
+                "with `pdflow convert --drop-nonfinite`."
             )
         if np.abs(box).max() > LARGEST_COORDINATE:
             raise PdflowError(f"LAS cannot hold coordinates as large as {np.abs(box).max():.3g}.")

@@ -134,6 +134,8 @@ def _interpret(
 
     def integers(keyword: str, default: Sequence[int], smallest: int) -> list[int]:
         try:
+            if "_" in "".join(entries.get(keyword, ())):  # Python takes it for part of a number
+                raise ValueError
             values = [int(word) for word in entries.get(keyword, default)]
         except ValueError:
             values = []
@@ -167,6 +169,8 @@ def _interpret(
 
     try:
         viewpoint = tuple(float(word) for word in entries.get("VIEWPOINT", FIXED_VIEWPOINT))
+        if "_" in "".join(entries.get("VIEWPOINT", ())):
+            raise ValueError
     except ValueError:
         viewpoint = ()
     if len(viewpoint) != len(FIXED_VIEWPOINT):
