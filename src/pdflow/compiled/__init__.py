@@ -30,3 +30,12 @@ def compiled(function: Function) -> Function:
     if cache is not None:
         loop._cache = cache  # what cache=True sets, but with numba's own class
     return cast(Function, loop)
+
+
+def inlined(function: Function) -> Function:
+    """Compile `function` into every compiled loop that calls it.
+
+    It may take functions as arguments and still be kept on disk as a part of those loops; numba
+    does not keep a compiled function that is called with functions.
+    """
+    return cast(Function, njit(inline="always")(function))

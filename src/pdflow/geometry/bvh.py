@@ -7,11 +7,12 @@ leaves]`. So no pointers are stored, and a walk needs only `order` and `boxes`.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from pdflow.compiled import compiled
+from pdflow.compiled import compiled, inlined
 from pdflow.geometry.arrays import FloatArray, IntArray
 
 LEAF_SIZE = 4
@@ -26,6 +27,12 @@ class BoxTree(NamedTuple):
 
     order: IntArray
     boxes: FloatArray
+
+
+Stack: TypeAlias = tuple[IntArray, FloatArray]
+"""Nodes that a walk still has to visit, and a lower bound of the distance to each."""
+
+Query = TypeVar("Query")
 
 
 def build_tree(low: FloatArray, high: FloatArray) -> BoxTree:
@@ -54,30 +61,45 @@ def leaf_range(node: int, boxes: FloatArray, count: int) -> tuple[int, int]:
     return leaf * count // leaves, (leaf + 1) * count // leaves
 
 
-@compiled
-def point_to_box(px: float, py: float, pz: float, boxes: FloatArray, node: int) -> float:
-    """Squared distance from a point to the box of a node."""
-    x: float = max(boxes[node, 0] - px, px - boxes[node, 3], 0.0)
-    y: float = max(boxes[node, 1] - py, py - boxes[node, 4], 0.0)
-    z: float = max(boxes[node, 2] - pz, pz - boxes[node, 5], 0.0)
-    return x * x + y * y + z * z
+@inlined
+def nearest_item(
+    tree: BoxTree,
+    stack: Stack,
+    query: Query,
+    bound: Callable[[Query, FloatArray, int, float], float],
+    measure: Callable[[Query, int, float], float],
+) -> tuple[float, int]:
+    """The distance to the item that is nearest to a query, and the item; inf and -1 for none.
 
-
-@compiled
-def ray_to_box(
-    origin: FloatArray, way: FloatArray, reach: float, boxes: FloatArray, node: int
-) -> float:
-    """Distance at which a ray enters a box; inf where it does not before `reach`."""
-    enter, leave = 0.0, reach
-    for k in range(3):
-        if way[k] == 0.0:
-            if origin[k] < boxes[node, k] or origin[k] > boxes[node, k + 3]:
-                return np.inf
+    stack    room for the walk
+    bound    (query, boxes, node, best) -> a lower bound of the distance to the items of a node;
+             any number from `best` on leaves the node out
+    measure  (query, item, best) -> the distance to an item, which is taken if below `best`
+    """
+    order, boxes = tree
+    nodes, bounds = stack
+    best, nearest = np.inf, -1
+    nodes[0], bounds[0], top = 0, 0.0, 1
+    while top > 0:
+        top -= 1
+        node = nodes[top]
+        if bounds[top] >= best:
             continue
-        a = (boxes[node, k] - origin[k]) / way[k]
-        b = (boxes[node, k + 3] - origin[k]) / way[k]
-        enter, leave = max(enter, min(a, b)), min(leave, max(a, b))
-    return enter if enter <= leave else np.inf
+        if node >= len(boxes) // 2:
+            begin, end = leaf_range(node, boxes, len(order))
+            for i in range(begin, end):
+                distance = measure(query, order[i], best)
+                if distance < best:
+                    best, nearest = distance, order[i]
+            continue
+        near, far = 2 * node + 1, 2 * node + 2
+        near_bound, far_bound = bound(query, boxes, near, best), bound(query, boxes, far, best)
+        if far_bound < near_bound:
+            near, far, near_bound, far_bound = far, near, far_bound, near_bound
+        nodes[top], bounds[top] = far, far_bound
+        nodes[top + 1], bounds[top + 1] = near, near_bound
+        top += 2
+    return best, nearest
 
 
 @compiled

@@ -12,20 +12,26 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pdflow.compiled import compiled
+from pdflow.compiled import compiled, inlined
 from pdflow.errors import PdflowError
 from pdflow.geometry.arrays import FloatArray, IntArray, finite_points
-from pdflow.geometry.bvh import (
-    STACK,
-    build_tree,
-    leaf_range,
-    point_to_box,
-    ray_to_box,
-)
+from pdflow.geometry.bvh import STACK, BoxTree, build_tree, nearest_item
 from pdflow.mesh import TriangleMesh
 from pdflow.parallel import run_in_threads
 
 Flags: TypeAlias = NDArray[np.bool_]
+
+Faces: TypeAlias = tuple[FloatArray, Flags]
+"""Corners (F, 3, 3) of faces, and whether each counts as its edges (F,)."""
+
+PointToFaces: TypeAlias = tuple[float, float, float, Faces, FloatArray]
+"""A point x, y, z, the faces to search, and room (3,) for the closest point on them."""
+
+FaceToPoints: TypeAlias = tuple[int, Faces, FloatArray]
+"""One of the faces, all of them, and the points (M, 3) to search."""
+
+Ray: TypeAlias = tuple[FloatArray, FloatArray, int, FloatArray]
+"""Origin (3,), direction (3,), its largest axis, and corners (F, 3, 3) of the faces to search."""
 
 _SLIVER = 1e-8
 """Squared sine of the angle at a corner below which a projection onto the plane is not trusted."""
@@ -48,12 +54,12 @@ def closest_on_mesh(
     """
     queries = finite_points(points, "Points")
     corners, wires = _faces_of(mesh, edges_only)
-    order, boxes = build_tree(corners.min(1), corners.max(1))
+    tree = build_tree(corners.min(1), corners.max(1))
     sq_distances = np.empty(len(queries))
     faces = np.empty(len(queries), np.int64)
     closest = np.empty((len(queries), 3))
     run_in_threads(
-        _closest_face, len(queries), queries, corners, wires, order, boxes, sq_distances, faces,
+        _closest_faces, len(queries), queries, corners, wires, tree, sq_distances, faces,
         closest,
     )  # fmt: skip
     return sq_distances, faces, closest
@@ -75,11 +81,9 @@ def faces_to_points(
     if not len(targets):
         raise PdflowError("There are no points to measure the faces against: give at least one.")
     corners, wires = _faces_of(mesh, edges_only)
-    order, boxes = build_tree(targets, targets)
+    tree = build_tree(targets, targets)
     sq_distances = np.empty(len(corners))
-    run_in_threads(
-        _closest_point, len(corners), corners, wires, targets, order, boxes, sq_distances
-    )
+    run_in_threads(_closest_points, len(corners), corners, wires, targets, tree, sq_distances)
     return sq_distances
 
 
@@ -111,11 +115,11 @@ def cast_rays(
     corners, _ = _faces_of(mesh, None)
     # Boxes a little larger than the rounding of either test below, so that no hit is pruned.
     slack = 1e-14 * max(np.abs(starts).max(initial=0.0), np.abs(corners).max())
-    order, boxes = build_tree(corners.min(1) - slack, corners.max(1) + slack)
+    tree = build_tree(corners.min(1) - slack, corners.max(1) + slack)
     distances = np.empty(len(starts))
     faces = np.empty(len(starts), np.int64)
     run_in_threads(
-        _first_hit, len(starts), starts, ways / lengths[:, None], corners, order, boxes, distances,
+        _first_hits, len(starts), starts, ways / lengths[:, None], corners, tree, distances,
         faces,
     )  # fmt: skip
     return distances, faces
@@ -219,147 +223,127 @@ def _triangle_to_box(
     return bound
 
 
+@inlined
+def _point_to_box(query: PointToFaces, boxes: FloatArray, node: int, best: float) -> float:
+    """Squared distance from a point to the box of a node."""
+    px, py, pz, _, _ = query
+    x: float = max(boxes[node, 0] - px, px - boxes[node, 3], 0.0)
+    y: float = max(boxes[node, 1] - py, py - boxes[node, 4], 0.0)
+    z: float = max(boxes[node, 2] - pz, pz - boxes[node, 5], 0.0)
+    return x * x + y * y + z * z
+
+
+@inlined
+def _sq_to_face(query: PointToFaces, face: int, best: float) -> float:
+    """Squared distance from a point to a face; its closest point is kept if it is the best."""
+    px, py, pz, (corners, wires), closest = query
+    sq, x, y, z = _point_to_triangle(px, py, pz, corners, face, wires[face])
+    if sq < best:
+        closest[0], closest[1], closest[2] = px + x, py + y, pz + z
+    return sq
+
+
 @compiled
-def _closest_face(
+def _closest_faces(
     start: int,
     stop: int,
     points: FloatArray,
     corners: FloatArray,
     wires: Flags,
-    order: IntArray,
-    boxes: FloatArray,
+    tree: BoxTree,
     sq_distances: FloatArray,
     faces: IntArray,
     closest: FloatArray,
 ) -> None:
-    first_leaf = len(boxes) // 2
-    stack = np.empty(STACK, np.int64)
-    bounds = np.empty(STACK)
+    stack = (np.empty(STACK, np.int64), np.empty(STACK))
     for row in range(start, stop):
         px, py, pz = points[row]
-        best = np.inf
-        stack[0], bounds[0], top = 0, 0.0, 1
-        while top > 0:
-            top -= 1
-            node = stack[top]
-            if bounds[top] >= best:
-                continue
-            if node >= first_leaf:
-                begin, end = leaf_range(node, boxes, len(order))
-                for i in range(begin, end):
-                    face = order[i]
-                    sq, x, y, z = _point_to_triangle(px, py, pz, corners, face, wires[face])
-                    if sq < best:
-                        best = sq
-                        sq_distances[row], faces[row] = sq, face
-                        closest[row, 0], closest[row, 1], closest[row, 2] = px + x, py + y, pz + z
-                continue
-            near, far = 2 * node + 1, 2 * node + 2
-            near_bound = point_to_box(px, py, pz, boxes, near)
-            far_bound = point_to_box(px, py, pz, boxes, far)
-            if far_bound < near_bound:
-                near, far, near_bound, far_bound = far, near, far_bound, near_bound
-            stack[top], bounds[top] = far, far_bound
-            stack[top + 1], bounds[top + 1] = near, near_bound
-            top += 2
+        query = (px, py, pz, (corners, wires), closest[row])
+        sq_distances[row], faces[row] = nearest_item(tree, stack, query, _point_to_box, _sq_to_face)
+
+
+@inlined
+def _face_to_box(query: FaceToPoints, boxes: FloatArray, node: int, best: float) -> float:
+    face, (corners, wires), _ = query
+    return _triangle_to_box(corners, face, wires[face], boxes, node, best)
+
+
+@inlined
+def _sq_to_point(query: FaceToPoints, row: int, best: float) -> float:
+    face, (corners, wires), points = query
+    x, y, z = points[row]
+    return _point_to_triangle(x, y, z, corners, face, wires[face])[0]
 
 
 @compiled
-def _closest_point(
+def _closest_points(
     start: int,
     stop: int,
     corners: FloatArray,
     wires: Flags,
     points: FloatArray,
-    order: IntArray,
-    boxes: FloatArray,
+    tree: BoxTree,
     sq_distances: FloatArray,
 ) -> None:
-    first_leaf = len(boxes) // 2
-    stack = np.empty(STACK, np.int64)
-    bounds = np.empty(STACK)
+    stack = (np.empty(STACK, np.int64), np.empty(STACK))
     for face in range(start, stop):
-        best = np.inf
-        stack[0], bounds[0], top = 0, 0.0, 1
-        while top > 0:
-            top -= 1
-            node = stack[top]
-            if bounds[top] >= best:
-                continue
-            if node >= first_leaf:
-                begin, end = leaf_range(node, boxes, len(order))
-                for i in range(begin, end):
-                    px, py, pz = points[order[i]]
-                    sq, _, _, _ = _point_to_triangle(px, py, pz, corners, face, wires[face])
-                    best = min(best, sq)
-                continue
-            near, far = 2 * node + 1, 2 * node + 2
-            near_bound = _triangle_to_box(corners, face, wires[face], boxes, near, best)
-            far_bound = _triangle_to_box(corners, face, wires[face], boxes, far, best)
-            if far_bound < near_bound:
-                near, far, near_bound, far_bound = far, near, far_bound, near_bound
-            stack[top], bounds[top] = far, far_bound
-            stack[top + 1], bounds[top + 1] = near, near_bound
-            top += 2
-        sq_distances[face] = best
+        query = (face, (corners, wires), points)
+        sq_distances[face], _ = nearest_item(tree, stack, query, _face_to_box, _sq_to_point)
+
+
+@inlined
+def _ray_to_box(query: Ray, boxes: FloatArray, node: int, reach: float) -> float:
+    """Distance at which a ray enters a box; inf where it does not before `reach`."""
+    origin, way, _, _ = query
+    enter, leave = 0.0, reach
+    for k in range(3):
+        if way[k] == 0.0:
+            if origin[k] < boxes[node, k] or origin[k] > boxes[node, k + 3]:
+                return np.inf
+            continue
+        a = (boxes[node, k] - origin[k]) / way[k]
+        b = (boxes[node, k + 3] - origin[k]) / way[k]
+        enter, leave = max(enter, min(a, b)), min(leave, max(a, b))
+    return enter if enter <= leave else np.inf
+
+
+@inlined
+def _ray_to_face(query: Ray, face: int, best: float) -> float:
+    """Distance at which a ray meets a face; inf where it does not.
+
+    In shear space the ray runs along its largest axis z, and the corners are seen from it.
+    """
+    origin, way, z, corners = query
+    x, y = (z + 1) % 3, (z + 2) % 3
+    shear_x, shear_y, scale = way[x] / way[z], way[y] / way[z], 1.0 / way[z]
+    a, b, c = corners[face]
+    az, bz, cz = a[z] - origin[z], b[z] - origin[z], c[z] - origin[z]
+    ax, ay = a[x] - origin[x] - shear_x * az, a[y] - origin[y] - shear_y * az
+    bx, by = b[x] - origin[x] - shear_x * bz, b[y] - origin[y] - shear_y * bz
+    cx, cy = c[x] - origin[x] - shear_x * cz, c[y] - origin[y] - shear_y * cz
+    # Neighbours compute the same number for a shared edge but for its sign.
+    u, v, w = cx * by - cy * bx, ax * cy - ay * cx, bx * ay - by * ax
+    if (u < 0 or v < 0 or w < 0) and (u > 0 or v > 0 or w > 0):
+        return np.inf
+    area = u + v + w
+    if area == 0.0:
+        return np.inf
+    t: float = (u * az + v * bz + w * cz) * scale / area
+    return t if t >= 0.0 else np.inf
 
 
 @compiled
-def _first_hit(
+def _first_hits(
     start: int,
     stop: int,
     origins: FloatArray,
     ways: FloatArray,
     corners: FloatArray,
-    order: IntArray,
-    boxes: FloatArray,
+    tree: BoxTree,
     distances: FloatArray,
     faces: IntArray,
 ) -> None:
-    first_leaf = len(boxes) // 2
-    stack = np.empty(STACK, np.int64)
-    bounds = np.empty(STACK)
+    stack = (np.empty(STACK, np.int64), np.empty(STACK))
     for row in range(start, stop):
-        origin, way = origins[row], ways[row]
-        # Shear space: the ray runs along its largest axis z, and the corners are seen from it.
-        z = int(np.argmax(np.abs(way)))
-        x, y = (z + 1) % 3, (z + 2) % 3
-        shear_x, shear_y, scale = way[x] / way[z], way[y] / way[z], 1.0 / way[z]
-        best, hit = np.inf, -1
-        stack[0], bounds[0], top = 0, 0.0, 1
-        while top > 0:
-            top -= 1
-            node = stack[top]
-            if bounds[top] > best:
-                continue
-            if node >= first_leaf:
-                begin, end = leaf_range(node, boxes, len(order))
-                for i in range(begin, end):
-                    a, b, c = corners[order[i]]
-                    az, bz, cz = a[z] - origin[z], b[z] - origin[z], c[z] - origin[z]
-                    ax, ay = a[x] - origin[x] - shear_x * az, a[y] - origin[y] - shear_y * az
-                    bx, by = b[x] - origin[x] - shear_x * bz, b[y] - origin[y] - shear_y * bz
-                    cx, cy = c[x] - origin[x] - shear_x * cz, c[y] - origin[y] - shear_y * cz
-                    # Neighbours compute the same number for a shared edge but for its sign.
-                    u, v, w = cx * by - cy * bx, ax * cy - ay * cx, bx * ay - by * ax
-                    if (u < 0 or v < 0 or w < 0) and (u > 0 or v > 0 or w > 0):
-                        continue
-                    area = u + v + w
-                    if area == 0.0:
-                        continue
-                    t = (u * az + v * bz + w * cz) * scale / area
-                    if 0.0 <= t < best:
-                        best, hit = t, order[i]
-                continue
-            near, far = 2 * node + 1, 2 * node + 2
-            near_bound = ray_to_box(origin, way, best, boxes, near)
-            far_bound = ray_to_box(origin, way, best, boxes, far)
-            if far_bound < near_bound:
-                near, far, near_bound, far_bound = far, near, far_bound, near_bound
-            if far_bound < np.inf:
-                stack[top], bounds[top] = far, far_bound
-                top += 1
-            if near_bound < np.inf:
-                stack[top], bounds[top] = near, near_bound
-                top += 1
-        distances[row], faces[row] = best, hit
+        query = (origins[row], ways[row], int(np.argmax(np.abs(ways[row]))), corners)
+        distances[row], faces[row] = nearest_item(tree, stack, query, _ray_to_box, _ray_to_face)
