@@ -98,6 +98,16 @@ def leaf_range(tree: KdTree, leaf: int) -> tuple[int, int]:
 
 
 @compiled
+def sq_distances_to(
+    x: float, y: float, z: float, xs: FloatArray, ys: FloatArray, zs: FloatArray, out: FloatArray
+) -> None:
+    """Write the squared distances from a point to those at xs, ys, zs (n,) to `out` (n,)."""
+    for place in range(len(xs)):
+        dx, dy, dz = xs[place] - x, ys[place] - y, zs[place] - z
+        out[place] = dx * dx + dy * dy + dz * dz
+
+
+@compiled
 def _halve(start: int, stop: int, rows: FloatArray, level: int) -> None:
     """Halve the nodes `start` to `stop - 1` of a level; rows (M, 4) are x, y, z and an index.
 

@@ -26,7 +26,14 @@ from numpy.typing import ArrayLike, NDArray
 from pdflow.compiled import compiled
 from pdflow.errors import PdflowError
 from pdflow.geometry.arrays import FloatArray, IntArray, finite_points
-from pdflow.geometry.kdtree import KdTree, build_tree, fold_up, leaf_firsts, leaf_range
+from pdflow.geometry.kdtree import (
+    KdTree,
+    build_tree,
+    fold_up,
+    leaf_firsts,
+    leaf_range,
+    sq_distances_to,
+)
 from pdflow.geometry.morton import morton_keys
 from pdflow.parallel import run_in_threads
 
@@ -266,7 +273,7 @@ def _search_range(
                 size += 1
                 node = near
             a, b = leaf_range(tree, node)
-            _sq_distances(x[a:b], y[a:b], z[a:b], qx, qy, qz, sq_in_leaf)
+            sq_distances_to(qx, qy, qz, x[a:b], y[a:b], z[a:b], sq_in_leaf)
             for place in range(a, b):
                 if _before(sq_in_leaf[place - a], tree.order[place], heap_sq[0], heap_row[0]):
                     _replace_top(heap_sq, heap_row, k, sq_in_leaf[place - a], tree.order[place])
@@ -288,15 +295,6 @@ def _sq_gap(tree: KdTree, node: int, x: float, y: float, z: float) -> float:
     gap_y: float = max(tree.low[1, node] - y, y - tree.high[1, node], 0.0)
     gap_z: float = max(tree.low[2, node] - z, z - tree.high[2, node], 0.0)
     return gap_x * gap_x + gap_y * gap_y + gap_z * gap_z
-
-
-@compiled
-def _sq_distances(
-    xs: FloatArray, ys: FloatArray, zs: FloatArray, x: float, y: float, z: float, out: FloatArray
-) -> None:
-    for point in range(len(xs)):
-        dx, dy, dz = xs[point] - x, ys[point] - y, zs[point] - z
-        out[point] = dx * dx + dy * dy + dz * dz
 
 
 @compiled

@@ -35,6 +35,9 @@ from pdflow.scenes.scan import Scan, depth_jumps
 
 Generator = np.random.Generator
 
+KINDS = ("independent", "ray", "range", "quantised", "correlated", "registration")
+"""The kinds of noise in the table above."""
+
 CORRELATION_LENGTHS = (1.0, 5.0)
 """Shortest and longest distance, in pixels or spacings, over which the correlation falls to 1/e."""
 
@@ -146,14 +149,9 @@ def _along(scan: Scan, errors: FloatArray, sigma: FloatArray) -> tuple[FloatArra
     return errors[:, None] * scan.rays, sigma * scan.cosines
 
 
-NOISES: dict[str, Noise] = {
-    "independent": _independent,
-    "ray": _ray,
-    "range": _range,
-    "quantised": _quantised,
-    "correlated": _correlated,
-    "registration": _registration,
-}
+NOISES: dict[str, Noise] = dict(
+    zip(KINDS, (_independent, _ray, _range, _quantised, _correlated, _registration), strict=True)
+)
 
 
 def mix_pixels(scan: Scan, measured: Measured, share: float, rng: Generator) -> Measured:

@@ -18,6 +18,7 @@ from pdflow.scenes.errors import (
     CORRELATION_LENGTHS,
     FAR_AND_GRAZING,
     INDEPENDENT_SHARE,
+    KINDS,
     REGISTRATION_SHARE,
 )
 
@@ -173,14 +174,9 @@ def _registration(
     return offsets, ((size * across).square() + rest.square()).sqrt()
 
 
-ERRORS: dict[str, Drawing] = {
-    "independent": _independent,
-    "ray": _ray,
-    "range": _range,
-    "quantised": _quantised,
-    "correlated": _correlated,
-    "registration": _registration,
-}
+ERRORS: dict[str, Drawing] = dict(
+    zip(KINDS, (_independent, _ray, _range, _quantised, _correlated, _registration), strict=True)
+)
 
 
 def draw_mixed_pixels(

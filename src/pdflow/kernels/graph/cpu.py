@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pdflow.compiled import compiled
 from pdflow.geometry.arrays import FloatArray, IntArray
-from pdflow.geometry.kdtree import KdTree, build_tree
+from pdflow.geometry.kdtree import KdTree, build_tree, sq_distances_to
 
 _LEAF_SIZE = 16
 
@@ -49,7 +49,7 @@ def _search(tree: KdTree, k: int, rows: IntArray) -> None:
     for leaf in range(1 << tree.depth):
         first, last = _place(tree, leaf, 0), _place(tree, leaf + 1, 0)
         cx, cy, cz = x[first:last].mean(), y[first:last].mean(), z[first:last].mean()
-        _sq_distances(x, y, z, cx, cy, cz, sq_center)
+        sq_distances_to(cx, cy, cz, x, y, z, sq_center)
         # k points lie within `reach` of the centre, so within reach + radius of any point here.
         up = 0
         while _place(tree, (leaf >> up) + 1, up) - _place(tree, leaf >> up, up) < k:
@@ -62,7 +62,7 @@ def _search(tree: KdTree, k: int, rows: IntArray) -> None:
             near_x[i], near_y[i], near_z[i] = x[picked[i]], y[picked[i]], z[picked[i]]
             near_row[i] = tree.order[picked[i]]
         for i in range(first, last):
-            _sq_distances(near_x[:near], near_y[:near], near_z[:near], x[i], y[i], z[i], sq_near)
+            sq_distances_to(x[i], y[i], z[i], near_x[:near], near_y[:near], near_z[:near], sq_near)
             sq_sure = ((reach + math.sqrt(sq_center[i])) * _ROUNDING) ** 2
             sq_limit = _limit(sq_near[:near], k, min(sq_limit, sq_sure), sq_sure)
             chosen = _pick(sq_near[:near], sq_limit, picked)
@@ -75,15 +75,6 @@ def _search(tree: KdTree, k: int, rows: IntArray) -> None:
 def _place(tree: KdTree, node: int, up: int) -> int:
     """First place of a node that is `up` levels above the leaves; nodes count from the left."""
     return (node * len(tree.order)) >> (tree.depth - up)
-
-
-@compiled
-def _sq_distances(
-    xs: FloatArray, ys: FloatArray, zs: FloatArray, x: float, y: float, z: float, out: FloatArray
-) -> None:
-    for i in range(len(xs)):
-        dx, dy, dz = xs[i] - x, ys[i] - y, zs[i] - z
-        out[i] = dx * dx + dy * dy + dz * dz
 
 
 @compiled
