@@ -45,6 +45,11 @@ def test_every_public_name_can_be_had(name):
     assert getattr(pdflow, name) is getattr(pdflow, name)
 
 
+@pytest.mark.parametrize("name", sorted({*pdflow.__all__} - {"__version__"}))
+def test_every_public_name_has_an_example(name):
+    assert ">>>" in (getattr(pdflow, name).__doc__ or "")
+
+
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no_such_name"):
         pdflow.no_such_name  # noqa: B018

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 
 class PdflowError(Exception):
-    """Bad input or bad usage; the message is one sentence for the user (exit code 2)."""
+    """Bad input or bad usage; the message is one sentence for the user (exit code 2).
+
+    >>> import pdflow
+    >>> try:
+    ...     pdflow.read("missing.ply")
+    ... except pdflow.PdflowError as error:
+    ...     print(error)
+    missing.ply does not exist: check the name.
+    """
 
 
 class MissingExtraError(PdflowError):
@@ -12,4 +20,17 @@ class MissingExtraError(PdflowError):
 
 
 class LossWarning(UserWarning):
-    """A target format cannot hold something; the message names everything it leaves out."""
+    """A target format cannot hold something; the message names everything it leaves out.
+
+    Turn it into an error to write files only if they are complete:
+
+    >>> import tempfile, warnings, pdflow
+    >>> cloud = pdflow.PointCloud([[0, 0, 0]], metadata={"crs": "EPSG:25832"})
+    >>> with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+    ...     warnings.simplefilter("error", pdflow.LossWarning)
+    ...     try:
+    ...         pdflow.write(f"{folder}/cloud.npy", cloud)
+    ...     except pdflow.LossWarning:
+    ...         print("nothing was written")
+    nothing was written
+    """

@@ -44,7 +44,20 @@ class Encoding:
 
 
 class PDFlow(nn.Module):
-    """The network of Fig. 3. Points are (B, N, D_p), graphs (B, N, K) from `graph`."""
+    """The network of Fig. 3. Points are (B, N, D_p), graphs (B, N, K) from `graph`.
+
+    config     the architecture
+    inference  defaults for running it, stored with the weights
+
+    `pdflow.load_model` makes one with trained weights.
+
+    >>> config = FlowConfig(edge_neighbours=(8, 0), augment_dims=5, hidden=8, patch_points=64)
+    >>> model = PDFlow(config).eval()
+    >>> patches = torch.randn(2, 64, 3)
+    >>> with torch.no_grad():
+    ...     model.denoise_patches(patches).shape
+    torch.Size([2, 64, 3])
+    """
 
     def __init__(self, config: FlowConfig, inference: InferenceConfig = InferenceConfig()) -> None:
         super().__init__()

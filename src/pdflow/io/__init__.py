@@ -55,7 +55,16 @@ PathLike = str | os.PathLike[str]
 
 
 def read(path: PathLike, format: str | None = None) -> PointCloud:
-    """Read the whole cloud in a file. Coordinates may be NaN; see `require_finite`."""
+    """Read the whole cloud in a file. Coordinates may be NaN; see `require_finite`.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     text = Path(folder, "cloud.csv")
+    ...     _ = text.write_text("x,y,z,intensity\\n0,0,0,7\\n1,2,3,9\\n")
+    ...     cloud = read(text)
+    >>> cloud.points.tolist(), cloud.attributes["intensity"].tolist()
+    ([[0.0, 0.0, 0.0], [1.0, 2.0, 3.0]], [7, 9])
+    """
     path = Path(path)
     with open_reader(path, format) as reader:
         chunks = list(reader.chunks(CHUNK))
@@ -65,7 +74,16 @@ def read(path: PathLike, format: str | None = None) -> PointCloud:
 
 
 def write(path: PathLike, cloud: PointCloud, format: str | None = None) -> None:
-    """Write a whole cloud, atomically. One LossWarning names what the format cannot hold."""
+    """Write a whole cloud, atomically. One LossWarning names what the format cannot hold.
+
+    >>> import tempfile
+    >>> cloud = PointCloud([[0, 0, 0], [1, 2, 3]], {"intensity": np.array([7, 9], np.uint16)})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write(f"{folder}/cloud.ply", cloud)
+    ...     back = read(f"{folder}/cloud.ply")
+    >>> back.attributes["intensity"].tolist(), back.attributes["intensity"].dtype.name
+    ([7, 9], 'uint16')
+    """
     fmt = _point_format(Path(path), format)
     module = fmt.load()
     _warn_of_copc(Path(path))
@@ -80,7 +98,15 @@ def write(path: PathLike, cloud: PointCloud, format: str | None = None) -> None:
 
 
 def open_reader(path: PathLike, format: str | None = None) -> Reader:
-    """Open a file: the header is read now, the points later in chunks."""
+    """Open a file: the header is read now, the points later in chunks.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write(f"{folder}/cloud.ply", PointCloud(np.zeros((5, 3))))
+    ...     with open_reader(f"{folder}/cloud.ply") as reader:
+    ...         reader.header.count, [len(chunk) for chunk in reader.chunks(2)]
+    (5, [2, 2, 1])
+    """
     path = Path(path)
     fmt = _point_format(path, format)
     _check_readable(path)
@@ -93,7 +119,17 @@ def open_reader(path: PathLike, format: str | None = None) -> Reader:
 
 @contextmanager
 def open_writer(path: PathLike, header: Header, format: str | None = None) -> Iterator[Writer]:
-    """Write a file in chunks, atomically: it appears once the block ends without an error."""
+    """Write a file in chunks, atomically: it appears once the block ends without an error.
+
+    >>> import tempfile
+    >>> chunk = PointCloud(np.zeros((2, 3)))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with open_writer(f"{folder}/cloud.ply", Header(count=4)) as writer:
+    ...         writer.write(chunk)
+    ...         writer.write(chunk)
+    ...     len(read(f"{folder}/cloud.ply"))
+    4
+    """
     fmt = _point_format(Path(path), format)
     module = fmt.load()
     _warn_of_copc(Path(path))
@@ -112,7 +148,15 @@ def open_writer(path: PathLike, header: Header, format: str | None = None) -> It
 
 
 def read_mesh(path: PathLike, format: str | None = None) -> TriangleMesh:
-    """Read the triangle mesh in a file."""
+    """Read the triangle mesh in a file.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     text = Path(folder, "triangle.off")
+    ...     _ = text.write_text("OFF\\n3 1 0\\n0 0 0\\n1 0 0\\n0 1 0\\n3 0 1 2\\n")
+    ...     read_mesh(text).faces.tolist()
+    [[0, 1, 2]]
+    """
     path = Path(path)
     fmt = _mesh_format(path, format)
     _check_readable(path)
@@ -126,7 +170,14 @@ def read_mesh(path: PathLike, format: str | None = None) -> TriangleMesh:
 
 
 def write_mesh(path: PathLike, mesh: TriangleMesh, format: str | None = None) -> None:
-    """Write a triangle mesh, atomically. One LossWarning names what the format cannot hold."""
+    """Write a triangle mesh, atomically. One LossWarning names what the format cannot hold.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_mesh(f"{folder}/triangle.stl", TriangleMesh(np.eye(3), [[0, 1, 2]]))
+    ...     read_mesh(f"{folder}/triangle.stl").vertices.shape
+    (3, 3)
+    """
     fmt = _mesh_format(Path(path), format)
     module = fmt.load()
     if not len(mesh.faces):

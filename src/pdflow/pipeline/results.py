@@ -25,6 +25,12 @@ class Report:
     mean_displacement, max_displacement  how far points moved
     held_back           points that would have moved farther than `max_move`
     seconds             wall-clock time of the run
+
+    >>> import numpy as np, pdflow
+    >>> noisy = np.random.default_rng(0).random((200, 3)) * [1, 1, 0.05]
+    >>> _, report = pdflow.denoise(noisy, iterations=1, return_report=True)
+    >>> report.points, report.points_out, report.as_dict()["iterations"]
+    (200, 200, 1)
     """
 
     points: int
@@ -46,7 +52,14 @@ class Report:
 
 @dataclass(frozen=True)
 class Denoised:
-    """A clean cloud and the report of how it was made."""
+    """A clean cloud and the report of how it was made; what a `Denoiser` returns.
+
+    >>> import numpy as np, pdflow
+    >>> noisy = pdflow.PointCloud(np.random.default_rng(0).random((200, 3)) * [1, 1, 0.05])
+    >>> done = pdflow.Denoiser(pdflow.load_model("pdflow"), iterations=1)(noisy)
+    >>> len(done.cloud), done.report.iterations
+    (200, 1)
+    """
 
     cloud: PointCloud
     report: Report

@@ -86,7 +86,15 @@ def load_model(name_or_path: str | Path, device: str | torch.device = "cpu") -> 
 
 @one_thread_after_fork()
 def save_model(path: str | Path, model: PDFlow, provenance: dict[str, Any]) -> None:
-    """Write weights, both configs and provenance (recipe, seed, data hash, commit), atomically."""
+    """Write weights, both configs and provenance (recipe, seed, data hash, commit), atomically.
+
+    >>> import tempfile
+    >>> config = FlowConfig(edge_neighbours=(8, 0), augment_dims=5, hidden=8, patch_points=64)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_model(f"{folder}/tiny.safetensors", PDFlow(config), {"seed": 0})
+    ...     load_model(f"{folder}/tiny.safetensors").config == config
+    True
+    """
     header = {
         "config": json.dumps(asdict(model.config)),
         "inference": json.dumps(asdict(model.inference)),
