@@ -114,13 +114,19 @@ def test_names_with_a_meaning_elsewhere(
 def test_npy_names_in_one_warning_what_it_cannot_hold(tmp_path: Path) -> None:
     cloud = PointCloud(
         POINTS,
-        {"odd": np.array([None] * 4), "": np.zeros(4), "points": np.zeros(4), "ok": np.ones(4)},
+        {
+            "odd": np.array([None] * 4),
+            "": np.zeros(4),
+            "points": np.zeros(4),
+            "ok": np.ones(4),
+            "void": np.zeros(4, "V0"),
+        },
         {"crs": "EPSG:25832", "comments": ["by hand"]},
     )
     with pytest.warns(LossWarning) as caught:
         write(tmp_path / "a.npy", cloud)
     assert len(caught) == 1
-    for name in ("'odd'", "''", "'points'", "'crs'", "'comments'"):
+    for name in ("'odd'", "''", "'points'", "'void'", "'crs'", "'comments'"):
         assert name in str(caught[0].message)
     assert list(read(tmp_path / "a.npy").attributes) == ["ok"]
 

@@ -70,6 +70,8 @@ def write(path: Path, cloud: PointCloud) -> None:
     for name, values in cloud.attributes.items():
         if values.dtype.hasobject:
             losses.append(f"attribute {name!r} (Python objects)")
+        elif not values.dtype.itemsize:
+            losses.append(f"attribute {name!r} (values of no bytes)")
         elif name in ("", POINTS) or not name.isprintable():
             losses.append(f"attribute {name!r} (not a valid field name)")
         else:
