@@ -133,3 +133,9 @@ def test_advice_names_a_command_that_has_the_option(tmp_path: Path, sphere: np.n
     np.save(tmp_path / "ball.npy", np.where(sphere > 0.99, np.nan, sphere))
     with pytest.raises(PdflowError, match="`pdflow convert --drop-nonfinite`"):
         _read(tmp_path)
+
+
+def test_temporary_files_are_no_shapes(tmp_path: Path, sphere: np.ndarray) -> None:
+    np.save(tmp_path / "ball.npy", sphere)
+    np.save(tmp_path / ".ball.pdflow-abcdefgh.npy", sphere[:10])
+    assert list(_read(tmp_path).clouds) == ["ball"]

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from pdflow.errors import PdflowError
 from pdflow.geometry.frame import unit_sphere
 from pdflow.io import FORMATS, atomic_path, read, read_mesh, require_finite
+from pdflow.io.atomic import MARK
 from pdflow.lazy import require
 from pdflow.train.shapes import ReadyPatches, Shapes, Source
 
@@ -42,7 +43,8 @@ def read_source(folder: Path, resolutions: Sequence[int], cache: Path) -> Source
     root = folder / SCORE_DENOISE if (folder / SCORE_DENOISE).is_dir() else folder
     suffixes = {suffix for fmt in FORMATS for suffix in fmt.suffixes}
     files = sorted(f for f in root.rglob("*") if f.suffix.lower() in suffixes and f.is_file())
-    files = [file for file in files if cache not in file.parents]
+    # A killed process may have left half of a cloud in a temporary file.
+    files = [f for f in files if cache not in f.parents and MARK not in f.name]
     if not files:
         raise PdflowError(
             f"{folder} holds nothing to train on: give a folder with clean clouds or meshes."
