@@ -10,9 +10,9 @@ import pytest
 
 from pdflow.bench import methods as bench_methods
 from pdflow.bench.cases import Options, Scale
-from pdflow.bench.layout import Block, Grid, Row
+from pdflow.bench.layout import Block, Grid, Row, build_grid
 from pdflow.bench.methods import Method, Output
-from pdflow.bench.records import Store
+from pdflow.bench.records import Key, Record, Store
 from pdflow.bench.scan_cases import ScanCase, filter_method, on_scans, statistical_filter
 from pdflow.bench.scan_sections import SECTIONS, goals, scan_sections
 from pdflow.bench.tables import scans
@@ -178,7 +178,8 @@ PLACE = ("a scene, 10K", "1 %")
 
 
 def row(method: str, group: str, **values: float) -> Row:
-    return Row(method, group, "", {(*PLACE, name): value for name, value in values.items()})
+    means = {(*PLACE, name): value for name, value in values.items()}
+    return Row(method, group, "", means, ranges={key: (v, v) for key, v in means.items()})
 
 
 def test_goals_compare_with_the_input_and_the_best_peer():
@@ -209,6 +210,19 @@ def test_goals_of_outliers_ask_for_more_than_the_filter_finds():
         "surface points taken 0.020, above 0.010",
         "recall 0.75 x statistical",
     ]
+
+
+def test_every_scene_has_to_keep_the_limits(tmp_path):
+    store = Store(tmp_path / "scans.jsonl")
+    for shape, estimate in (("1", 1.5), ("2", 0.5)):
+        key = Key(*PLACE, shape, "pdflow", "weights", 0)
+        values = {"cd": 1e-4, "estimate": estimate}
+        store.add(Record(key, "ours", values, 1.0, 1.0, "", {}, "run"))
+    ours = build_grid("scans", store).row("pdflow")
+    assert ours.values[(*PLACE, "estimate")] == 1
+    assert ours.ranges[(*PLACE, "cd")] == pytest.approx((1, 1))
+    missed = ["estimate / sigma 0.500, below 0.700", "estimate / sigma 1.50, above 1.30"]
+    assert goals([ours], SECTIONS[0], PLACE).split("; ") == missed
 
 
 def test_a_cell_stands_in_the_sections_of_its_columns():

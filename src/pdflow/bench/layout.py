@@ -73,6 +73,8 @@ class Row:
     remarks: tuple[str, ...] = ()
     blocks: tuple[str, ...] = ()
     """Blocks that contain it, even if it failed there."""
+    ranges: dict[tuple[str, str, str], tuple[float, float]] = field(default_factory=dict)
+    """Least and largest of the shapes whose mean `values` has."""
 
 
 @dataclass(frozen=True)
@@ -182,6 +184,7 @@ def _order(cell: str) -> tuple[float, str]:
 
 def _measured_row(method: str, records: list[Record], blocks: Iterable[Block]) -> Row:
     values: dict[tuple[str, str, str], float] = {}
+    ranges: dict[tuple[str, str, str], tuple[float, float]] = {}
     seconds: dict[tuple[str, str], float] = {}
     shapes: dict[tuple[str, str], int] = {}
     remarks: dict[tuple[str, str], dict[str, int]] = {}
@@ -194,8 +197,10 @@ def _measured_row(method: str, records: list[Record], blocks: Iterable[Block]) -
         if not done:
             continue
         for column in dict.fromkeys(column for r in done for column in r.values):
-            mean = float(np.mean([r.values[column] for r in done if column in r.values]))
-            values[place[0], place[1], column] = mean / 10.0 ** _EXPONENTS.get(column, 0)
+            each = [r.values[column] for r in done if column in r.values]
+            unit = 10.0 ** _EXPONENTS.get(column, 0)
+            values[place[0], place[1], column] = float(np.mean(each)) / unit
+            ranges[place[0], place[1], column] = (min(each) / unit, max(each) / unit)
         seconds[place] = float(np.mean([r.cpu for r in done]))
         shapes[place] = len(done)
     return Row(
@@ -208,6 +213,7 @@ def _measured_row(method: str, records: list[Record], blocks: Iterable[Block]) -
         records[-1].facts,
         tuple(_remarks(remarks, blocks)),
         tuple(dict.fromkeys(r.key.block for r in records)),
+        ranges,
     )
 
 

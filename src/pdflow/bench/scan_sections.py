@@ -32,7 +32,7 @@ class Section:
 
     without  cells with one of these columns are not shown here
     compared columns that must not be worse than the noisy input and `near` times the best peer
-    limits   column -> least and most that is good
+    limits   column -> least and most that is good, in every scene
     """
 
     title: str
@@ -127,7 +127,11 @@ def _shown(rows: list[Row], row: Row, place: Place, column: str, bold: Bold) -> 
 
 
 def goals(rows: list[Row], section: Section, place: Place) -> str:
-    """Which of our goals the first of our rows misses in a cell, or that all hold."""
+    """Which of our goals the first of our rows misses in a cell, or that all hold.
+
+    Every scene has to keep the limits, because a mean hides that one is far above and one below;
+    other methods are compared by their means.
+    """
     ours = [
         row for row in rows if row.group == "ours" and (*place, section.columns[0]) in row.values
     ]
@@ -135,10 +139,11 @@ def goals(rows: list[Row], section: Section, place: Place) -> str:
         return MISSING
     missed = []
     for column, (least, most) in section.limits.items():
-        value = _value(ours[0], place, column)
-        if value is not None and not least <= value <= most:
-            limit = f"below {number(least)}" if value < least else f"above {number(most)}"
-            missed.append(f"{column_name(column)} {number(value)}, {limit}")
+        low, high = ours[0].ranges.get((*place, column), (least, most))
+        if low < least:
+            missed.append(f"{column_name(column)} {number(low)}, below {number(least)}")
+        if high > most:
+            missed.append(f"{column_name(column)} {number(high)}, above {number(most)}")
     for column in section.compared:
         missed += _losses(rows, ours[0], place, column, section.near)
     return "; ".join(missed) or "hold"
