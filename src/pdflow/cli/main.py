@@ -33,10 +33,23 @@ from pdflow.cli import (
     noise,
     sample,
     train,
+    view,
 )
 from pdflow.errors import LossWarning, PdflowError
 
-COMMANDS = (denoise, info, convert, noise, sample, evaluate, train, import_weights, bench, latent)
+COMMANDS = (
+    denoise,
+    view,
+    info,
+    convert,
+    noise,
+    sample,
+    evaluate,
+    train,
+    import_weights,
+    bench,
+    latent,
+)
 
 DONE, BROKEN, BAD_INPUT = 0, 1, 2
 
