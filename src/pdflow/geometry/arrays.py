@@ -1,4 +1,4 @@
-"""What enters the geometry functions: (M, 3) finite float64, or one sentence why not."""
+"""Check the input of geometry functions: finite float64 points (M, 3), or one sentence why not."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 
 LARGEST_COORDINATE = 1e152
-"""Beyond it the square of a distance may be no number any more."""
+"""Squared distances between larger coordinates may overflow."""
 
 
 def finite_points(points: ArrayLike, name: str = "Points") -> FloatArray:
-    """`points` as a contiguous (M, 3) float64 array; what cannot be computed with is refused.
+    """`points` as a contiguous (M, 3) float64 array; refuses NaN, infinite and huge coordinates.
 
-    `name` is how the message calls them.
+    name  what the error message calls them
 
     >>> finite_points([[0, 1, 2]]).dtype.name
     'float64'
@@ -37,7 +37,7 @@ def finite_points(points: ArrayLike, name: str = "Points") -> FloatArray:
         ) from error
     if array.ndim != 2 or array.shape[1] != 3:
         raise PdflowError(f"{name} must have shape (M, 3), not {array.shape}: pass one row each.")
-    # NaN goes through minima and maxima, which need no memory, so two passes settle all.
+    # Minima and maxima propagate NaN and need no memory, so they check all values in two passes.
     largest = np.maximum(array.max(initial=0.0), -array.min(initial=0.0))
     if not np.isfinite(largest):
         row = int(np.argmin(np.isfinite(array).all(axis=1)))

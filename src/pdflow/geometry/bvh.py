@@ -2,7 +2,7 @@
 
 The tree is a complete binary heap: node i has the children 2i + 1 and 2i + 2, the last `leaves`
 nodes are the leaves, and leaf l holds the items `order[l * count // leaves : (l + 1) * count //
-leaves]`. So no pointers are stored, and a walk needs only `order` and `boxes`.
+leaves]`. No pointers are stored: a walk needs only `order` and `boxes`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LEAF_SIZE = 4
 """Items per leaf: at most this many, at least half as many."""
 
 STACK = 64
-"""Room for the nodes a walk still has to visit: one per level, and no tree is deeper."""
+"""Size of the stack of a walk: one node per level, and no tree is deeper."""
 
 
 class BoxTree(NamedTuple):
@@ -36,7 +36,7 @@ Query = TypeVar("Query")
 
 
 def build_tree(low: FloatArray, high: FloatArray) -> BoxTree:
-    """A tree over items given by the corners of their boxes.
+    """The tree of items, each described by its box.
 
     low, high  (F, 3) smallest and largest coordinate of every item, F > 0
 

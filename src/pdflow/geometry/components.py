@@ -1,4 +1,4 @@
-"""Connected components: parts of a cloud so far apart that no patch may hold points of two."""
+"""Connected components: groups of points so far apart that no patch should span two of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pdflow.geometry.arrays import FloatArray, IntArray
 from pdflow.geometry.patches import Patches
 
 FEWEST_POINTS = 64
-"""Fewer points than this do not show a surface on their own."""
+"""A component of fewer points does not show a surface."""
 
 GAP = 2.0
 """A component ends where the next point is this many times as far from a seed as the last."""
@@ -41,8 +41,8 @@ def split_components(patches: Patches, count: int) -> list[IntArray]:
     The remainder comes last; a cloud without small components is one remainder. A component shows
     only if it is smaller than a patch and holds a seed, so the remainder may consist of several.
 
-    A patch across a gap would be as wide as the gap, and the surface at its seed too small in it
-    for a network to see.
+    A patch across a gap would be as wide as the gap. The surface at its seed would be too small
+    in it for a network to see.
     """
     reached = points_within_reach(patches.sq_distances)
     remaining = np.ones(count, dtype=bool)

@@ -1,4 +1,4 @@
-"""Points that occur several times, once."""
+"""Remove duplicate points."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from pdflow.geometry.arrays import FloatArray, IntArray
 from pdflow.parallel import run_in_threads
 
 _FACTORS = (0x1E3779B97F4A7C15, 0x3F58476D1CE4E5B9, 0x14D049BB133111EB)
-"""Odd numbers without a pattern in their bits: products with them spread rows over a table."""
+"""Odd numbers without a pattern in their bits: multiplying by them spreads rows over a table."""
 
 _SHARE_BITS = 4
 _SHARES = 1 << _SHARE_BITS
-"""Parts of the table, which threads fill side by side."""
+"""Parts of the table, which threads fill in parallel."""
 
 _SMALL_CLOUD = 200_000
 """Points below which a second thread costs more than it brings."""
 
 
 def distinct(points: FloatArray) -> tuple[FloatArray, IntArray]:
-    """The different points (U, 3) of a cloud (M, 3), and for each point its place there (M,).
+    """The distinct points (U, 3) of a cloud (M, 3), and the row there of each of its points (M,).
 
-    The first of equal points counts, and the order is kept.
+    Each point stands where it first occurs.
 
     >>> points, place = distinct(np.array([[1.0, 0, 0], [0, 0, 0], [1, 0, 0]]))
     >>> points.tolist(), place.tolist()
     ([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0]], [0, 1, 0])
     """
-    # Adding 0 makes one number of 0 and -0; then equal numbers have equal bits.
+    # Adding 0 turns -0 into 0, so that equal numbers have equal bits.
     bits = (np.ascontiguousarray(points) + 0.0).view(np.int64)
     first = np.empty(len(bits), np.int64)
     run_in_threads(
@@ -46,8 +46,8 @@ def _fill_shares(start: int, stop: int, bits: IntArray, first: IntArray) -> None
 
     first  the first of all rows that is equal to a row
 
-    Equal rows have equal hashes, so shares do not depend on each other. The table of a share is
-    at most half full; a row that finds its place taken goes to the next.
+    Equal rows have equal hashes, so shares are independent. The table of a share is at most half
+    full; a row whose place is taken moves on to the next.
     """
     for share in range(start, stop):
         count = 0

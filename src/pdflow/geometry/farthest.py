@@ -1,8 +1,8 @@
-"""Farthest point sampling: exact, and fast enough to be called between two patches.
+"""Farthest point sampling: exact, and fast enough to run inside every pass.
 
 Each new sample can only lower the distances of points nearer to it than to any sample before,
 and these lie in a few leaves of a k-d tree. Every node of the tree keeps the largest distance in
-it, so that a leaf that cannot change is never opened and the next sample is read off the root
+it, so a leaf that cannot change is never opened, and the root knows the next sample
 (the idea of bucket-based sampling: Han et al., QuickFPS, 2023). Boxes are tested 16 at a time
 and the points of a leaf all at once, in vector instructions. Everything is float64, and box
 distances are rounded as point distances are, so pruning never changes the result.
@@ -37,9 +37,8 @@ def farthest_point_sampling(
     points  the cloud, or a search that has a tree of it already
     start   the first row
 
-    Of points equally far the one of the lowest row is taken, so that the result is the same on
-    every machine, and no row is taken twice: `count` = M gives a permutation, the duplicates of
-    other points last.
+    The lowest row wins ties, so the result is the same on every machine. No row occurs twice:
+    `count` = M gives a permutation, with duplicates of other points last.
 
     >>> farthest_point_sampling([[0, 0, 0], [1, 0, 0], [2, 0, 0], [9, 0, 0]], 3).tolist()
     [0, 3, 2]
@@ -78,7 +77,7 @@ def _sample(tree: KdTree, kept: NDArray[np.bool_], count: int, start: int) -> In
     opened = np.ones(steps + 1, np.int64)
 
     points = len(tree.order)
-    sq_near = np.full(points, np.inf)  # to the nearest sample; -1 for those that cannot be one
+    sq_near = np.full(points, np.inf)  # to the nearest sample; -1 if no candidate
     first_place = 0
     for other in range(points):
         if not kept[other]:
@@ -86,7 +85,7 @@ def _sample(tree: KdTree, kept: NDArray[np.bool_], count: int, start: int) -> In
         elif tree.order[other] == start:
             first_place = other
     sq_far = np.full(2 * leaves, np.inf)  # largest `sq_near` in a node
-    far = np.zeros(2 * leaves, np.int64)  # and its place, that of the lowest row among equals
+    far = np.zeros(2 * leaves, np.int64)  # its place; the lowest row wins ties
 
     x, y, z = tree.xyz[0], tree.xyz[1], tree.xyz[2]
     sq_gaps = np.empty(1 << _FAN_LEVELS)
@@ -96,7 +95,7 @@ def _sample(tree: KdTree, kept: NDArray[np.bool_], count: int, start: int) -> In
         samples[sample] = tree.order[place]
         sq_near[place] = -1.0
         sx, sy, sz = x[place], y[place], z[place]
-        # The sample's own leaf is always opened: there a candidate has gone.
+        # The sample's own leaf is always opened: the sample is no longer a candidate there.
         home = leaves + ((place + 1) * leaves - 1) // points
         below = tree.depth
         for step in range(steps):

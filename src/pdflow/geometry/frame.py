@@ -1,4 +1,4 @@
-"""The unit-sphere frame: where clouds of any size and place become comparable."""
+"""The unit-sphere frame, which makes clouds of any size and place comparable."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _POINTS_IN_CACHE = 65_536
 
 @dataclass(frozen=True)
 class Frame:
-    """A centre (3,) and a scale: what a cloud is moved by and divided by.
+    """A centre (3,), which is subtracted from a cloud, and a scale, which divides it.
 
     >>> frame = Frame(np.array([1.0, 0.0, 0.0]), 2.0)
     >>> frame.apply([[3.0, 0.0, 0.0]]).tolist(), frame.undo([[1.0, 0.0, 0.0]]).tolist()
@@ -39,8 +39,8 @@ def unit_sphere(points: ArrayLike) -> Frame:
     """The frame that puts `points` (M, 3) into the unit sphere.
 
     The centre is that of the bounding box and the scale the largest distance from it, as in the
-    paper's metrics. It is not the smallest enclosing sphere, but everybody's figures use it. A
-    cloud without extent has scale 1, so that `apply` only centres it.
+    paper's metrics. It is not the smallest enclosing sphere, but published figures use it. A cloud
+    without extent has scale 1, so `apply` only centres it.
 
     >>> unit_sphere([[0, 0, 0], [4, 0, 0]])
     Frame(center=array([2., 0., 0.]), scale=2.0)
@@ -48,7 +48,7 @@ def unit_sphere(points: ArrayLike) -> Frame:
     cloud = finite_points(points)
     if len(cloud) == 0:
         raise PdflowError("A cloud without points has no unit sphere: give at least one point.")
-    # Numbers that are worked on together lie side by side: much faster than rows of three.
+    # Contiguous columns are much faster to reduce than rows of three.
     parts = [
         slice(first, first + _POINTS_IN_CACHE) for first in range(0, len(cloud), _POINTS_IN_CACHE)
     ]
@@ -61,9 +61,9 @@ def unit_sphere(points: ArrayLike) -> Frame:
 
     run_in_threads(bound, len(parts), grain=1)
     low, high = bounds[:, 0].min(axis=0), bounds[:, 1].max(axis=0)
-    # Halves are added, not sums halved: coordinates near the largest float stay finite.
+    # Adding halves, rather than halving the sum, keeps the largest coordinates finite.
     center = low / 2 + high / 2
-    # Squares of the smallest numbers are 0; those of shares of the extent are not.
+    # Squares of tiny numbers underflow to 0, so distances are measured in extents.
     extent = float((high - low).max()) or 1.0
     largest = np.empty(len(parts))
 

@@ -2,11 +2,11 @@
 
 The tree is a heap: node 1 is the root, node n has the children 2n and 2n + 1, and the nodes at
 the last level, `leaves` to `2 * leaves - 1`, are the leaves. Every split halves the points at
-their median along the longer side of their box. So the tree is balanced whatever the points are,
-duplicates included, and no pointers are stored.
+their median along the longest side of their box. So the tree is always balanced, even with
+duplicates, and stores no pointers.
 
-Compared with scipy's cKDTree the leaves lie in memory one after the other, which matters most:
-see `pdflow.geometry.neighbors` for figures.
+Unlike in scipy's cKDTree, the leaves lie in memory one after the other. That matters most for
+speed: see `pdflow.geometry.neighbors` for figures.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pdflow.parallel import run_in_threads
 
 _TOP_LEVELS = 6
 _THREADED_POINTS = 32_768
-"""Points below which a second thread costs more than it brings."""
+"""In smaller clouds, a second thread costs more time than it saves."""
 
 Scalar = TypeVar("Scalar", np.float64, np.int64)
 
@@ -31,7 +31,7 @@ class KdTree(NamedTuple):
     """M points sorted into leaves, and the tight box of every node.
 
     depth      levels below the root; there are 2**depth leaves
-    order      (M,) row of the given points at each place of the tree, ascending in a leaf
+    order      (M,) row of the point at each place of the tree, ascending in a leaf
     xyz        (3, M) coordinates at each place of the tree
     low, high  (3, 2 * leaves) smallest and largest coordinates of every node
     """
@@ -55,7 +55,7 @@ def build_tree(points: FloatArray, leaf_size: int) -> KdTree:
     rows = np.empty((count, 4))
     rows[:, :3] = points
     rows[:, 3] = np.arange(count)
-    # All threads have work from the level on that has a few nodes for each of them.
+    # From this level on there are a few nodes for each thread.
     top = min(depth, _TOP_LEVELS) if count >= _THREADED_POINTS else 0
     for level in range(top):
         run_in_threads(_halve, 1 << level, rows, level, grain=1)
@@ -86,7 +86,7 @@ def fold_up(of_leaves: NDArray[Scalar], fold: np.ufunc) -> NDArray[Scalar]:
     levels: list[NDArray[Scalar]] = [of_leaves]
     while levels[0].shape[-1] > 1:
         levels.insert(0, fold(levels[0][..., ::2], levels[0][..., 1::2]))
-    return np.concatenate([levels[0], *levels], axis=-1)  # node 0 is no node: any value will do
+    return np.concatenate([levels[0], *levels], axis=-1)  # node 0 does not exist: any value will do
 
 
 @compiled
@@ -111,8 +111,8 @@ def sq_distances_to(
 def _halve(start: int, stop: int, rows: FloatArray, level: int) -> None:
     """Halve the nodes `start` to `stop - 1` of a level; rows (M, 4) are x, y, z and an index.
 
-    Whole rows are moved, not indices: each level then reads memory in order, which makes a tree
-    of a million points two to three times faster to build.
+    Moving whole rows instead of indices lets each level read memory in order. That builds a tree
+    of a million points two to three times faster.
     """
     count = len(rows)
     for node in range(start, stop):
@@ -125,9 +125,9 @@ def _halve(start: int, stop: int, rows: FloatArray, level: int) -> None:
 
 @compiled
 def _sort_into_leaves(start: int, stop: int, rows: FloatArray, top: int, depth: int) -> None:
-    """Halve the nodes `start` to `stop - 1` of level `top`, and theirs, down to the leaves.
+    """Halve the nodes `start` to `stop - 1` of level `top` and their descendants, to the leaves.
 
-    One node is finished before the next: it soon fits into the cache.
+    One node is finished before the next, because its points soon fit into the cache.
     """
     count = len(rows)
     for node in range(start, stop):
@@ -149,7 +149,7 @@ def _fill_leaves(
     low: FloatArray,
     high: FloatArray,
 ) -> None:
-    """Put the sorted rows of the leaves `start` to `stop - 1` where the tree has them."""
+    """Copy the sorted rows of the leaves `start` to `stop - 1` into the tree."""
     count, leaves = len(rows), 1 << depth
     for leaf in range(start, stop):
         first, last = (leaf * count) >> depth, ((leaf + 1) * count) >> depth
@@ -166,7 +166,7 @@ def _fill_leaves(
 
 @compiled
 def _fill_inner(low: FloatArray, high: FloatArray) -> None:
-    """Boxes of inner nodes from those of their children; node 0 is no node."""
+    """Boxes of inner nodes from those of their children; node 0 does not exist."""
     for axis in range(3):
         for node in range(low.shape[1] // 2 - 1, 0, -1):
             low[axis, node] = min(low[axis, 2 * node], low[axis, 2 * node + 1])
@@ -197,7 +197,7 @@ def _split(rows: FloatArray, axis: int, middle: int) -> None:
         pivot = _pivot(rows, axis, low, high)
         border = low
         for row in range(low, high):
-            # Swapped always, advanced or not: no branch that the processor could guess wrongly.
+            # Swapping always, even where nothing moves, avoids a branch that is hard to predict.
             value = rows[row, axis]
             _swap(rows, row, border)
             border += value < pivot
@@ -208,7 +208,7 @@ def _split(rows: FloatArray, axis: int, middle: int) -> None:
         elif border > low:
             low = border
         else:
-            # The pivot is the smallest: put all of its equals aside, or duplicates take forever.
+            # The pivot is the smallest: set its equals aside, or duplicates take quadratic time.
             for row in range(low, high):
                 value = rows[row, axis]
                 _swap(rows, row, border)
@@ -245,7 +245,7 @@ def _swap(rows: FloatArray, a: int, b: int) -> None:
 
 @compiled
 def _sort_by_index(rows: FloatArray) -> None:
-    """Insertion sort: leaves are small, and all but sorted where the input was."""
+    """Insertion sort: leaves are small, and nearly sorted if the input is."""
     for row in range(1, len(rows)):
         place = row
         while place > 0 and rows[place - 1, 3] > rows[place, 3]:

@@ -1,4 +1,4 @@
-"""The Morton curve: an order of points in which neighbours on the curve are neighbours in space."""
+"""The Morton curve: an order of points that keeps neighbours in space close together."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _BITS = 21  # three of them fill a 63-bit key
 
 
 def morton_keys(points: FloatArray) -> IntArray:
-    """(M,): place of each point on a curve through a grid over the bounding box."""
+    """(M,): position of each point (M, 3) on a curve through a grid over the bounding box."""
     low = points.min(axis=0)
     extent = float((points.max(axis=0) - low).max()) or 1.0
     cells = ((points - low) / extent * (2**_BITS - 1)).astype(np.uint64)
@@ -21,7 +21,7 @@ def morton_keys(points: FloatArray) -> IntArray:
 
 
 def _spread(bits: np.ndarray) -> np.ndarray:
-    """Two zero bits between each two of 21 bits."""
+    """Insert two zero bits after each of 21 bits."""
     for shift, mask in (
         (32, 0x1F00000000FFFF),
         (16, 0x1F0000FF0000FF),

@@ -1,9 +1,9 @@
 """Nearest neighbours and neighbours in a ball: exact, and the same on every machine.
 
-scipy's cKDTree leaves the order of equally near points open, takes a time quadratic in the number
-of duplicates, and jumps about in memory. Our own tree settles ties by index, does not mind
-duplicates, and lies in memory in the order in which it is walked. Queries are answered in the
-order of a tree of their own, so that one finds in the cache what the last one left there.
+scipy's cKDTree does not define the order of equally near points, takes time quadratic in the number
+of duplicates, and jumps about in memory. Our own tree breaks ties by row, handles duplicates like
+any points, and lies in memory in the order in which a search walks it. Queries are answered along
+a space-filling curve, so that each finds in the cache what the last one used.
 
 Self-queries of noisy sphere points on two cores, best of 2, in seconds; "sorted" is cKDTree on
 points sorted by grid cell first:
@@ -38,11 +38,10 @@ from pdflow.geometry.morton import morton_keys
 from pdflow.parallel import run_in_threads
 
 LEAF_SIZE = 32
-"""Points in a leaf of the tree: at most this many, at least half as many."""
+"""Most points in a leaf of the tree; every leaf is at least half full."""
 
 _NEIGHBORS_PER_THREAD = 32_768
-"""Neighbours to find, in all, below which a second thread costs more than it brings."""
-
+"""For fewer neighbours in all, a second thread costs more time than it saves."""
 
 _QUERIES_IN_CACHE = 8192
 
@@ -53,9 +52,8 @@ def knn(points: ArrayLike, queries: ArrayLike, k: int) -> tuple[FloatArray, IntA
     points   (M, 3), M >= k
     queries  (Q, 3)
 
-    Returns squared distances (Q, k), ascending, and rows of `points` (Q, k); of points equally
-    near the one of the lower row comes first. A query that is itself one of the points finds
-    itself, at distance 0.
+    Returns squared distances (Q, k), ascending, and rows of `points` (Q, k); the lower row wins
+    ties. A query that is one of the points finds itself, at distance 0.
 
     >>> sq_distances, rows = knn([[0, 0, 0], [3, 0, 0], [1, 0, 0]], [[0, 0, 0]], 2)
     >>> sq_distances.tolist(), rows.tolist()
@@ -72,9 +70,9 @@ def ball_query(
     points   (M, 3), M > 0
     queries  (Q, 3)
 
-    Returns rows of `points` (Q, k), nearest first and ties by row, and how many of them lie in
-    the ball (Q,). The places after those repeat the nearest point, so that every row can be
-    gathered; where the ball is empty, count 0, that is the nearest point outside.
+    Returns rows of `points` (Q, k), nearest first, ties by row, and how many of them lie in the
+    ball (Q,). The remaining places repeat the nearest point, so that every row can be gathered. If
+    the ball is empty (count 0), that is the nearest point outside it.
 
     >>> rows, counts = ball_query([[0, 0, 0], [3, 0, 0], [1, 0, 0]], [[0, 0, 0]], 1.0, 3)
     >>> rows.tolist(), counts.tolist()
@@ -84,12 +82,13 @@ def ball_query(
 
 
 class NeighborSearch:
-    """`knn`, `ball_query` and farthest points of one cloud, whose tree is built once.
+    """Search one cloud for neighbours many times: its tree is built once.
 
-    points  (M, 3)
+    points  (M, 3) the cloud
 
-    Hand one search to everything that asks about the same cloud. Pass `search.points` itself as
-    queries to ask about every point: they are answered in the order of the tree.
+    Create one search per cloud and pass it to every stage that needs neighbours or farthest
+    points. To query every point, pass `search.points` itself: the queries then follow the tree's
+    order, which is faster.
 
     >>> search = NeighborSearch([[0, 0, 0], [3, 0, 0], [1, 0, 0]])
     >>> search.knn(search.points, 2)[1].tolist()
@@ -109,20 +108,20 @@ class NeighborSearch:
 
     @property
     def tree(self) -> KdTree:
-        """The tree; in that of a subset, points that were left out are at infinity."""
+        """The tree; in a subset, points that are left out lie at infinity."""
         if self._tree is None:
             raise PdflowError("A cloud without points has no neighbours: give at least one point.")
         return self._tree
 
     @property
     def kept(self) -> NDArray[np.bool_]:
-        """(places,): whether the point at each place of the tree is one of `points`."""
+        """(places,): whether each place of the tree holds one of `points`."""
         return np.ones(len(self.tree.order), dtype=bool) if self._kept is None else self._kept
 
     def subset(self, kept: ArrayLike) -> NeighborSearch:
-        """The search among the points that a mask (M,) keeps, in the same tree.
+        """The search among the points that a mask (M,) keeps; it shares the tree.
 
-        Rows count the points that are kept.
+        Rows refer to the points that are kept.
         """
         mask = np.asarray(kept, dtype=bool)
         if mask.all():
@@ -131,8 +130,8 @@ class NeighborSearch:
         part.points = part._given = self.points[mask]
         tree = self.tree
         part._kept = mask[tree.order]
-        # A point that is left out has the row of the next one that is kept: rows still ascend
-        # in a leaf. It is never found, since nothing is near infinity.
+        # A point that is left out gets the row of the next one that is kept, so that rows still
+        # ascend in a leaf. It is never found, because it lies at infinity.
         rows = np.cumsum(mask) - mask
         part._tree = tree._replace(
             order=rows[tree.order], xyz=np.where(part._kept, tree.xyz, np.inf)
@@ -140,7 +139,7 @@ class NeighborSearch:
         return part
 
     def knn(self, queries: ArrayLike, k: int) -> tuple[FloatArray, IntArray]:
-        """Squared distances and rows (Q, k), as `knn` has them."""
+        """Squared distances and rows (Q, k), like the function `knn`."""
         wanted = self._queries(queries)
         if self._tree is None or not 1 <= k <= len(self.points):
             count = len(self.points)
@@ -150,7 +149,7 @@ class NeighborSearch:
         return _search(self._tree, wanted, self._turns(wanted), k, np.inf)
 
     def ball_query(self, queries: ArrayLike, radius: float, k: int) -> tuple[IntArray, IntArray]:
-        """Rows (Q, k) and counts (Q,), as `ball_query` has them."""
+        """Rows (Q, k) and counts (Q,), like the function `ball_query`."""
         wanted, tree, count = self._queries(queries), self._tree, len(self.points)
         if tree is None or k < 1:
             raise PdflowError(
@@ -170,11 +169,11 @@ class NeighborSearch:
         return np.where(rows < count, rows, rows[:, :1]), counts
 
     def reduce_knn(self, k: int, reduce: Callable[[FloatArray], FloatArray]) -> FloatArray:
-        """(M,): a number for every point, made of its squared distances to its k nearest points.
+        """(M,): one number for every point, computed from its k smallest squared distances.
 
-        reduce  from squared distances (q, k) of some points, ascending, to their numbers (q,)
+        reduce  maps squared distances (q, k) of some points, ascending, to their numbers (q,)
 
-        Unlike `knn` of all points it needs no memory for distances and rows of all of them.
+        Unlike `knn` of all points, it never holds all distances and rows in memory.
         """
         tree, turns = self.tree, self._turns(self.points)
         lowest = _lowest_rows(tree)
@@ -200,7 +199,7 @@ class NeighborSearch:
         return finite_points(queries, "Queries")
 
     def _turns(self, queries: FloatArray) -> IntArray:
-        """The queries (Q,) in an order in which each is near the last one."""
+        """Rows of the queries (Q,), ordered so that each lies near the one before."""
         if queries is self.points:
             order = self.tree.order
             return order if self._kept is None else order[self._kept]
@@ -214,7 +213,7 @@ def _search(
 ) -> tuple[FloatArray, IntArray]:
     """Squared distances and rows (Q, k) within `sq_reach`; row M where there are fewer.
 
-    turns  the queries to answer, in this order; what stands in the others' rows is undefined
+    turns  rows of the queries to answer, in this order; the results of others are undefined
     """
     sq_distances = np.empty((len(queries), k))
     rows = np.empty((len(queries), k), np.int64)
@@ -227,7 +226,7 @@ def _search(
 
 
 def _lowest_rows(tree: KdTree) -> IntArray:
-    """The lowest row in every node: it decides whether a box at a tied distance matters."""
+    """The lowest row in every node, which decides whether a box at a tied distance matters."""
     return fold_up(tree.order[leaf_firsts(len(tree.order), tree.depth)], np.minimum)
 
 
@@ -245,8 +244,8 @@ def _search_range(
 ) -> None:
     """Answer the queries `turns[start:stop]`, each in its row of `sq_distances` and `rows`.
 
-    While a query is answered, its row is a heap with the worst of the k best on top; rows and
-    distances are compared together, so that ties are settled by the row.
+    During the search, its row is a heap with the worst of the k best on top. Distances are
+    compared together with rows, so that the lower row wins ties.
     """
     leaves, k = 1 << tree.depth, rows.shape[1]
     x, y, z = tree.xyz[0], tree.xyz[1], tree.xyz[2]
@@ -290,7 +289,7 @@ def _before(sq_a: float, row_a: int, sq_b: float, row_b: int) -> bool:
 
 @compiled
 def _sq_gap(tree: KdTree, node: int, x: float, y: float, z: float) -> float:
-    """Squared distance to a box, rounded as those to points are: never above that of a point."""
+    """Squared distance to a box, rounded like those to points, so it never exceeds theirs."""
     gap_x: float = max(tree.low[0, node] - x, x - tree.high[0, node], 0.0)
     gap_y: float = max(tree.low[1, node] - y, y - tree.high[1, node], 0.0)
     gap_z: float = max(tree.low[2, node] - z, z - tree.high[2, node], 0.0)
@@ -299,7 +298,7 @@ def _sq_gap(tree: KdTree, node: int, x: float, y: float, z: float) -> float:
 
 @compiled
 def _replace_top(heap_sq: FloatArray, heap_row: IntArray, size: int, sq: float, row: int) -> None:
-    """Take the top off the first `size` places of a heap and put (`sq`, `row`) in."""
+    """Replace the top of a heap, its first `size` places, by (`sq`, `row`)."""
     place = 0
     while True:
         child = 2 * place + 1

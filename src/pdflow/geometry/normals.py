@@ -1,4 +1,4 @@
-"""Normals of clouds that have none."""
+"""Normals of a cloud, from planes fitted to nearby points."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _SWEEPS = 8
 def fit_normals(points: FloatArray, places: FloatArray, neighbours: int = NEIGHBOURS) -> FloatArray:
     """Unit normals (Q, 3), of either sign: the direction in which nearby points vary least.
 
-    points      (M, 3) that planes are fitted to
-    places      (Q, 3) around which
-    neighbours  how many of the nearest points each plane is fitted to
+    points      (M, 3) the cloud
+    places      (Q, 3) where to fit a plane
+    neighbours  number of nearest points in each fit
     """
     return fit_planes(NeighborSearch(points), places, neighbours)[0]
 
@@ -30,8 +30,11 @@ def fit_normals(points: FloatArray, places: FloatArray, neighbours: int = NEIGHB
 def fit_planes(
     search: NeighborSearch, places: FloatArray, neighbours: int = NEIGHBOURS
 ) -> tuple[FloatArray, FloatArray]:
-    """`fit_normals` of the points of a search, and how broad the planes are (Q,): variance across
-    over variance along their longer direction, 0 for points on a line."""
+    """Normals (Q, 3) like `fit_normals`, and the breadth (Q,) of the points of each plane.
+
+    Breadth is their variance along the shorter direction over that along the longer one: 0 for
+    points on a line.
+    """
     near = search.knn(places, min(neighbours, len(search)))[1]
     normals, breadths = np.empty((len(places), 3)), np.empty(len(places))
     run_in_threads(_fill_planes, len(places), search.points, near, normals, breadths)
@@ -81,11 +84,11 @@ def _fill_planes(
 
 @compiled
 def _diagonalise(matrix: FloatArray, axes: FloatArray) -> None:
-    """Turn a symmetric 3 x 3 matrix, in place, until it is diagonal.
+    """Rotate a symmetric 3 x 3 matrix, in place, until it is diagonal.
 
-    axes  (3, 3) is given the directions of the diagonal as columns
+    axes  (3, 3) receives the eigenvectors as columns
 
-    Jacobi's method: each turn in a plane of two axes makes one pair of entries zero.
+    Jacobi's method: each rotation in a plane of two axes makes one pair of entries zero.
     """
     for i in range(3):
         for j in range(3):

@@ -9,14 +9,14 @@ from pdflow.geometry.morton import morton_keys
 
 
 def interleave(points: FloatArray, parts: int) -> list[IntArray]:
-    """Rows of `parts` clouds that each cover the whole of `points` (M, 3) evenly.
+    """Rows of `parts` partitions, each of which covers all of `points` (M, 3) evenly.
 
-    Points are put in the order of a space-filling (Morton) curve, and every `parts`-th of them
-    goes to the same part: neighbours on the curve are neighbours in space, so each part takes
-    its share of every place.
+    Points are sorted along a space-filling (Morton) curve, and every `parts`-th goes to the same
+    partition. Neighbours on the curve are neighbours in space, so every partition gets its share
+    of every region.
 
-    Paper: the parts are strides of the farthest-point order; the curve needs a sort only, where
-    that order costs seconds for a million points.
+    Paper: partitions are strides of the farthest-point order. That order takes seconds for a
+    million points; the curve only needs a sort.
 
     >>> [len(rows) for rows in interleave(np.random.default_rng(0).normal(size=(11, 3)), 3)]
     [4, 4, 3]

@@ -1,4 +1,4 @@
-"""Cover a cloud with patches, and bring each to the size and density a network knows."""
+"""Cover a cloud with patches, and scale each to the size and density a network was trained on."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Patches:
     def weights(self, sharpness: float) -> FloatArray:
         """(P, N): exp(-sharpness d^2 / r^2) at distance d from the seed of a patch of radius r.
 
-        A point counts most where it is central and its neighbourhood is whole.
+        A patch counts most near its centre, where the neighbourhoods are complete.
         """
 
         def weigh(part: slice) -> FloatArray:
@@ -57,12 +57,12 @@ def cover(
     """Patches of `size` points (fewer in a smaller cloud) around farthest-point seeds.
 
     search   the search of the cloud
-    overlap  patches a point is in on average; int(overlap M / size) seeds, as in the paper
-    radius   None grows patches by nearest neighbours; a number keeps them inside that ball
-             (supplement C.3), where places left over repeat the seed
+    overlap  average number of patches per point; int(overlap M / size) seeds, as in the paper
+    radius   None takes nearest neighbours; a number keeps patches inside a ball of that radius
+             (supplement C.3), and the remaining places repeat the seed
 
-    Seeds that are farthest apart leave few points uncovered; each round adds patches around
-    uncovered points that are farthest apart, until none is left.
+    Farthest-point seeds leave few points uncovered. Each further round adds patches around
+    uncovered points, again farthest-point seeds, until every point is covered.
     """
     points = search.points
     size = min(size, len(points))
@@ -89,7 +89,7 @@ def _grow(
     else:
         rows, _ = search.ball_query(places, radius, size)
         sq_distances = ((search.points[rows] - places[:, None]) ** 2).sum(axis=2)
-    # A patch full of copies of its seed may lack the seed itself.
+    # If a patch is full of duplicates of its seed, the seed itself may be missing.
     lacking = ~(rows == seeds[:, None]).any(axis=1)
     rows[lacking, 0] = seeds[lacking]
     return rows, sq_distances
@@ -107,15 +107,15 @@ class PatchFrames:
     offset: FloatArray
 
     def apply(self, points: FloatArray) -> FloatArray:
-        """Patches (P, N, 3) of the cloud's frame in the network's."""
+        """Patches (P, N, 3), from the cloud's frame to the network's."""
         return self._by_parts(lambda part: self[part]._into(points[part]), points.shape)
 
     def cut(self, points: FloatArray, rows: IntArray) -> FloatArray:
-        """Patches (P, N, 3) in the network's frame, made of these rows (P, N) of a cloud (M, 3)."""
+        """Rows (P, N) of a cloud (M, 3), as patches (P, N, 3) in the network's frame."""
         return self._by_parts(lambda part: self[part]._into(points[rows[part]]), (*rows.shape, 3))
 
     def undo(self, points: FloatArray) -> FloatArray:
-        """Patches (P, N, 3) of the network's frame in the cloud's."""
+        """Patches (P, N, 3), from the network's frame to the cloud's."""
         return self._by_parts(lambda part: self[part]._out_of(points[part]), points.shape)
 
     def _into(self, points: FloatArray) -> FloatArray:
@@ -127,7 +127,7 @@ class PatchFrames:
     def _by_parts(
         self, function: Callable[[slice], FloatArray], shape: tuple[int, ...]
     ) -> FloatArray:
-        """What `function` makes of all patches, a few at a time, which stay in the cache."""
+        """Apply `function` to a few patches at a time, which stay in the cache."""
         return fill_rows(np.empty(shape), function, _PATCHES_IN_CACHE)
 
     def __getitem__(self, part: slice) -> PatchFrames:
@@ -142,14 +142,14 @@ def patch_frames(
     trained_size: int,
     centred: bool,
 ) -> PatchFrames:
-    """Frames in which every patch looks like those a network was trained on.
+    """Frames in which every patch resembles those a network was trained on.
 
     points        (M, 3) the cloud
     sphere        its unit-sphere frame
-    known_radii   radii of training patches in the unit sphere: a patch inside this range keeps
-                  the cloud's scale, any other is scaled to the nearer end, so that density is
-                  always one the network knows
-    trained_size  points of a training patch; a smaller patch counts as if it were filled up
+    known_radii   smallest and largest radius of training patches in the unit sphere; a patch
+                  within this range keeps the cloud's scale, any other is scaled to the nearer
+                  end, so that the network knows its density
+    trained_size  points of a training patch; the radius of a smaller patch is extrapolated to it
     centred       whether training patches had their seed at the origin; otherwise the seed
                   stays where the unit sphere has it
 

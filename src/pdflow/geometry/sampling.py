@@ -1,4 +1,4 @@
-"""Points on a mesh: independent ones, or evenly spread ones, in an exact number."""
+"""Sample an exact number of points on a mesh, independently or evenly spread."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def sample_mesh(
     """Points (count, 3) on a mesh, and the face (count,) that each lies on.
 
     count   how many, exactly
-    method  "uniform": independent, as many per face as its area asks for on average;
-            "even": like Poisson disks, the farthest point sampling of 10 times as many uniform
-            points, in its order: the first n of them are even as well
+    method  "uniform": independent, with a density that is constant over the surface;
+            "even": like Poisson disks, by farthest point sampling of 10 times as many uniform
+            points, in its order: the first n points are evenly spread as well
     seed    the same seed gives the same points
 
     Faces without area get no points. Distances are straight, not along the surface, so two sides
@@ -66,11 +66,11 @@ def _uniform(
     mesh: TriangleMesh, count: int, rng: np.random.Generator
 ) -> tuple[FloatArray, IntArray]:
     usable, areas_up_to = _areas_up_to(mesh)
-    # To the right of an area means past it, so u = 0 and faces of equal sums are no exceptions;
-    # the minimum catches u * total rounded up to the total.
+    # side="right" also handles 0 and faces whose area vanishes in the sum; the minimum handles a
+    # product that is rounded up to the total.
     drawn = np.searchsorted(areas_up_to, rng.random(count) * areas_up_to[-1], side="right")
     faces = usable[np.minimum(drawn, len(usable) - 1)]
-    # The square root makes the density even: strips near the first corner are shorter.
+    # The square root makes the density constant: strips near the first corner are shorter.
     u, v = np.sqrt(rng.random((count, 1))), rng.random((count, 1))
     a, b, c = mesh.vertices[mesh.faces[faces]].transpose(1, 0, 2)
     return a + u * (b - a) + u * v * (c - b), faces

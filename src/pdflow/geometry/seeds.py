@@ -1,4 +1,4 @@
-"""Random numbers that can be drawn again."""
+"""Reproducible random numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pdflow.errors import PdflowError
 
 
 def generator(seed: int) -> np.random.Generator:
-    """The random numbers of a seed, 0 or any positive integer.
+    """The random number generator of a seed, 0 or any positive integer.
 
     >>> int(generator(7).integers(100)) == int(generator(7).integers(100))
     True

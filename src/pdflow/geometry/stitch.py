@@ -1,4 +1,4 @@
-"""Put patches together again: blend what they say of a point, or resample their union."""
+"""Stitch patches into a cloud: blend their predictions for each point, or resample their union."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ CENTRAL = 0.5
 def blend(
     search: NeighborSearch, patches: Patches, moved: FloatArray, count: int, sharpness: float
 ) -> FloatArray:
-    """Each point's place (M, 3) as the weighted mean of all patches that hold it.
+    """Each point (M, 3) as the weighted mean of the predictions of all patches that hold it.
 
     count      M: every point keeps its row
-    moved      (P, N, 3) what each patch says of its points
+    moved      (P, N, 3) predictions of each patch
     sharpness  of `Patches.weights`
     """
     weights, blended = patches.weights(sharpness), np.empty((count, 3))
@@ -48,8 +48,8 @@ def _blend(
 ) -> None:
     """Weighted means of the blocks `start` to `stop - 1`, each summed in the order of the patches.
 
-    All patches are read in one pass. The sum of the weights lies beside those of the coordinates:
-    points come in any order, and each costs one access to memory.
+    All patches are read in one pass. The sum of the weights is stored beside those of the
+    coordinates: points come in any order, and each then costs one memory access.
     """
     first = start * _POINTS_PER_BLOCK
     count = min(stop * _POINTS_PER_BLOCK, len(blended)) - first
@@ -75,12 +75,12 @@ def resample(
     """`count` points (count, 3) spread evenly over the union of all patches.
 
     search     of the input; the TRIMMED points farthest from it are dropped
-    moved      (P, N, 3) what each patch says of its points
-    sharpness  of `Patches.weights`; places with less than CENTRAL of a point's best weight are
-               left out unless `count` needs them
+    moved      (P, N, 3) predictions of each patch
+    sharpness  of `Patches.weights`; predictions with less than CENTRAL of a point's best weight
+               are left out unless `count` needs them
 
-    Paper: the whole union is sampled. Farthest point sampling picks badly placed points first,
-    because they lie apart, and most of them are at the rims of patches.
+    Paper: the whole union is sampled. But farthest point sampling prefers points that lie apart,
+    so it picks bad predictions first, and most of these are at the rims of patches.
     """
     weights = patches.weights(sharpness)
     best = np.zeros(len(search))

@@ -1,4 +1,4 @@
-"""Limits of motion: along a surface to what noise explains, and in all."""
+"""Limit motion: along the surface to what noise explains, and in total."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ PROBES = 4096
 """Points whose motion is measured."""
 
 AVERAGED = 64, 256
-"""Nearest probes averaged around each: with full weight, and at all."""
+"""Nearest probes to average: this many with full weight, and this many in all."""
 
 BROAD = 0.1
-"""Nearby points show a plane if their variance across is at least this share of that along."""
+"""Nearby points show a plane if their breadth (`fit_planes`) is at least this."""
 
 EXPLAINED = (0.88, 1.0)
 """Motion along the surface over motion across it (root mean squares): noise explains all of it up
@@ -78,8 +78,9 @@ def _tangential(noisy: FloatArray, moved: FloatArray, search: NeighborSearch) ->
 
 
 def limit_motion(before: FloatArray, after: FloatArray, longest: float) -> tuple[FloatArray, int]:
-    """Points (M, 3) on their way from `before` to `after`, at most `longest` away; how many of
-    them were stopped.
+    """Points (M, 3) between `before` and `after`, at most `longest` from `before`.
+
+    Also returns how many points were stopped.
 
     >>> limit_motion(np.zeros((2, 3)), np.array([[3.0, 0, 0], [0, 1, 0]]), 2.0)
     (array([[2., 0., 0.],

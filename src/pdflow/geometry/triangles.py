@@ -1,8 +1,8 @@
 """Exact distances between points and triangles, both ways, and rays onto a mesh. All float64.
 
-A face may be degenerate: one whose corners lie on a line is that segment, one whose corners
-coincide is that point. Everything is relative to the query, so that large coordinates (UTM) cost
-no more precision than their own rounding.
+A face may be degenerate: if its corners lie on a line, it is that segment; if they coincide, it is
+that point. Everything is computed relative to the query, so large coordinates (UTM) lose no more
+precision than their own rounding.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ Ray: TypeAlias = tuple[FloatArray, FloatArray, int, FloatArray]
 """Origin (3,), direction (3,), its largest axis, and corners (F, 3, 3) of the faces to search."""
 
 _SLIVER = 1e-8
-"""Squared sine of the angle at a corner below which a projection onto the plane is not trusted."""
+"""Below this squared sine of the angle at a corner, a projection onto the plane is inaccurate."""
 
 
 def closest_on_mesh(
     points: ArrayLike, mesh: TriangleMesh, *, edges_only: ArrayLike | None = None
 ) -> tuple[FloatArray, IntArray, FloatArray]:
-    """The point of a mesh that is closest to each given point.
+    """The point on a mesh that is closest to each of `points`.
 
     points      (M, 3)
     edges_only  (F,) bool: faces that count as their three edges, without an inside
@@ -95,7 +95,7 @@ def cast_rays(
     origins     (R, 3)
     directions  (R, 3), of any length but zero
 
-    Returns distances (R,), inf where nothing is met, and faces (R,), -1 there. No ray slips
+    Returns distances (R,) and faces (R,): inf and -1 for a ray that meets nothing. No ray slips
     through an edge that two faces share (the test of Woop, Benthin and Wald, 2013).
 
     >>> mesh = TriangleMesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]])
@@ -162,9 +162,9 @@ def _point_to_triangle(
 ) -> tuple[float, float, float, float]:
     """Squared distance to a triangle, and its closest point relative to the query point.
 
-    Where the foot of the perpendicular is inside, it is the answer; else the best of the edges
-    is. A sliver tries both, since its foot is computed badly; each candidate lies on the
-    triangle, so that the smaller distance is always the better one.
+    If the foot of the perpendicular lies inside, it is the closest point; otherwise that is on an
+    edge. For a sliver both are tried, because its foot is inaccurate. Every candidate lies on the
+    triangle, so the smallest distance is always right.
     """
     ax, ay, az = corners[face, 0, 0] - px, corners[face, 0, 1] - py, corners[face, 0, 2] - pz
     bx, by, bz = corners[face, 1, 0] - px, corners[face, 1, 1] - py, corners[face, 1, 2] - pz
@@ -203,8 +203,8 @@ def _triangle_to_box(
 ) -> float:
     """A lower bound of the squared distance between a triangle and a box.
 
-    The gap between the two boxes where that already reaches `best`; else the distance from the
-    box's centre less half its diagonal, which is tight for a triangle much larger than the box.
+    It is the gap between the two boxes if that reaches `best`. Otherwise it is the distance to
+    the box's centre minus half the diagonal, which is tight for triangles much larger than the box.
     """
     sq_gap = 0.0
     for k in range(3):
@@ -321,7 +321,7 @@ def _ray_to_face(query: Ray, face: int, best: float) -> float:
     ax, ay = a[x] - origin[x] - shear_x * az, a[y] - origin[y] - shear_y * az
     bx, by = b[x] - origin[x] - shear_x * bz, b[y] - origin[y] - shear_y * bz
     cx, cy = c[x] - origin[x] - shear_x * cz, c[y] - origin[y] - shear_y * cz
-    # Neighbours compute the same number for a shared edge but for its sign.
+    # Two faces compute the same number for a shared edge, up to its sign.
     u, v, w = cx * by - cy * bx, ax * cy - ay * cx, bx * ay - by * ax
     if (u < 0 or v < 0 or w < 0) and (u > 0 or v > 0 or w > 0):
         return np.inf

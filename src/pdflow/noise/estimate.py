@@ -1,14 +1,14 @@
 """The noise level of a cloud, from the cloud alone.
 
-Gaussian noise blurs a surface into a layer. How thick the layer is can be seen in a neighbourhood
-that is larger than the noise and smaller than the shape; which sizes those are is not known
-beforehand, and at edges and thin parts there is none. So each of a thousand query points is
-described at seven neighbourhood sizes by numbers that do not depend on scale, place or rotation
-(`describe`), a small network (32 units, twice) reads from them the noise and how sure it is, and
-the weighted median over the queries is the answer: places that cannot tell do not count.
+Gaussian noise blurs a surface into a layer. A neighbourhood that is larger than the noise and
+smaller than the shape shows how thick the layer is. The right size is not known beforehand, and
+at edges and thin parts there is none. So `describe` describes each of a thousand query points at
+seven neighbourhood sizes, by numbers that do not change with scale, place or rotation. A small
+network (two layers of 32 units) predicts the noise at each query and its own uncertainty. The
+estimate is the median, weighted by certainty, so queries that show no noise level hardly count.
 
-Where the noise is wider than the largest neighbourhood, as in dense clouds, the cloud is thinned
-at random, which leaves its noise as it is, and looked at again.
+If the noise is wider than the largest neighbourhood, as in dense clouds, the cloud is thinned at
+random, which does not change its noise, and estimated again.
 
 The network's coefficients lie in `estimate.json`; `benchmarks/fit_noise_estimate.py` makes them.
 docs/noise.md has the method in full, its accuracy, and what did not help.
@@ -43,27 +43,27 @@ if TYPE_CHECKING:
     from pdflow.geometry.neighbors import NeighborSearch
 
 FEW_POINTS = 1000
-"""In clouds of fewer points the larger neighbourhoods are half of the shape."""
+"""In smaller clouds, the larger neighbourhoods cover half of the shape."""
 
 QUERIES = 1000
-"""Points that are asked; twice as many take twice the time and are not more accurate."""
+"""Number of query points; twice as many take twice the time and are not more accurate."""
 
 OFFSET = 0.01
-"""The network says log(sigma / reach + OFFSET): finite without noise."""
+"""The network predicts log(sigma / reach + OFFSET), which is finite without noise."""
 
 LOG_SPREADS = (-2.0, 3.0)
-"""How sure the network may be: places that it is very sure of must not outvote all others."""
+"""Limits of the predicted uncertainty: a few very certain queries must not outvote all others."""
 
 LEAP = 0.1
-"""Queries whose nearest neighbourhood is within this part of their reach lie in a clump apart;
-on a surface it is about half."""
+"""A query whose smallest neighbourhood is within this share of its reach lies in an isolated clump;
+on a surface that share is about half."""
 
 NEARBY, UPPER, BELIEVED = 64, 0.75, 0.6
-"""Noise at a place: this share of that quantile of what so many queries around it say, if that is
-more than the cloud's; chosen on held-out shapes with noise in one direction and in all."""
+"""Local noise is the UPPER quantile over the NEARBY nearest queries times BELIEVED, if that exceeds
+the cloud's noise; chosen on held-out shapes with noise in one direction and in all."""
 
 LARGEST_RATIO = 0.65
-"""Above this sigma / reach the largest neighbourhood is too narrow, and the cloud is thinned."""
+"""Above this sigma / reach, the largest neighbourhood is too narrow and the cloud is thinned."""
 
 THINNED_RATIO = 0.5
 """The sigma / reach that thinning aims at."""
@@ -74,22 +74,20 @@ FEWEST_THINNED = 5000
 RADIUS_EXCESS = 2.0
 """Noise widens the bounding sphere by about this many standard deviations (1.2 to 2.8)."""
 
-
 _POINTS_PER_LAYER = 32_768
-"""Points that are sorted together: enough that a thread is worth its while."""
+"""Points sorted together: enough that a thread pays off."""
 
 
 @dataclass(frozen=True)
 class NoiseEstimate:
-    """What a cloud says about its noise.
+    """The noise of a cloud, estimated from the cloud.
 
     sigma     standard deviation along each axis, in the cloud's own unit
-    relative  sigma as a part of the radius of the bounding sphere, which is corrected for the
-              noise in it; 0.01 is what papers call 1 %
-    spacing   median distance from a point to the nearest other one, duplicates left out
-    reliable  False where there were too few different points: fewer than 1000 for the larger
-              neighbourhoods to be parts of the shape (sigma is rough), fewer than 30 for any
-              (sigma is 0)
+    relative  sigma over the radius of the bounding sphere of the clean shape; 0.01 is what papers
+              call 1 %
+    spacing   median distance from a point to its nearest neighbour, without duplicates
+    reliable  False with fewer than 1000 distinct points, where sigma is rough; with fewer than 30,
+              sigma is 0
     queries   (Q, 3) points where the noise was measured, and `local` (Q,), the sigma at each
 
     >>> rng = np.random.default_rng(0)
@@ -109,9 +107,10 @@ class NoiseEstimate:
     local: FloatArray = field(default_factory=lambda: np.empty(0), compare=False, repr=False)
 
     def at(self, places: FloatArray) -> FloatArray:
-        """(P,): the noise around places (P, 3) of the cloud: sigma, or more where it is seen.
+        """(P,): the noise around places (P, 3): sigma, or more if nearby queries show more.
 
-        Noise in one direction spares the surfaces along it, and most of a cloud may be quiet.
+        Noise in one direction does not show on surfaces along it, so most of a cloud may look
+        clean.
         """
         from pdflow.geometry.neighbors import knn
 
@@ -124,19 +123,19 @@ class NoiseEstimate:
 
     @property
     def sigma_over_spacing(self) -> float:
-        """Noise beside the distances between points; 0 where the points have none."""
+        """Noise relative to the distance between points; 0 if that distance is 0."""
         return self.sigma / self.spacing if self.spacing > 0 else 0.0
 
 
 def estimate_noise(points: ArrayLike | NeighborSearch, seed: int = 0) -> NoiseEstimate:
     """The standard deviation per axis of the Gaussian noise on `points` (M, 3).
 
-    points  the cloud, or a search of its different points, whose tree is used
+    points  the cloud, or a search of its distinct points, whose tree is reused
     seed    chooses the query points
 
-    Scaling and moving the cloud scales and keeps the answer, up to rounding; the order of the
-    rows and duplicates do not matter. A rotation chooses other query points, which moves the
-    answer by a percent or so.
+    The estimate scales with the cloud and does not change when the cloud moves, up to rounding.
+    The order of rows and duplicates do not matter. A rotation selects other query points, which
+    changes the estimate by about one percent.
 
     >>> rng = np.random.default_rng(0)
     >>> plane = rng.random((3000, 3)) * [1, 1, 0]
@@ -148,7 +147,7 @@ def estimate_noise(points: ArrayLike | NeighborSearch, seed: int = 0) -> NoiseEs
 
 
 class Network(NamedTuple):
-    """What reads the noise from a description of C numbers.
+    """The network that predicts noise from descriptions of C numbers.
 
     mean, std  (C,) of the descriptions it was fitted to
     layers     (weights, bias) of each: (outputs, inputs) and (outputs,)
@@ -163,7 +162,7 @@ class Network(NamedTuple):
 
         description  (Q, C)
         """
-        # Nothing far outside of what was fitted may lead to wild answers.
+        # Inputs far outside the fitted range must not cause wild predictions.
         x = np.clip((description - self.mean) / self.std, -5, 5)
         for weights, bias in self.layers[:-1]:
             x = x @ weights.T + bias
@@ -174,7 +173,7 @@ class Network(NamedTuple):
 
 
 def network_from(document: dict[str, Any]) -> Network:
-    """The network of a document as `benchmarks/fit_noise_estimate.py` writes it."""
+    """The network in a document that `benchmarks/fit_noise_estimate.py` wrote."""
     layers = tuple(
         (np.array(layer["weights"]), np.array(layer["bias"])) for layer in document["layers"]
     )
@@ -183,7 +182,7 @@ def network_from(document: dict[str, Any]) -> Network:
 
 @functools.cache
 def load_network() -> Network:
-    """The network that comes with the package."""
+    """The network shipped with the package."""
     file = importlib.resources.files("pdflow.noise") / "estimate.json"
     return network_from(json.loads(file.read_text("utf-8")))
 
@@ -191,7 +190,7 @@ def load_network() -> Network:
 def estimate_with(
     network: Network, points: ArrayLike | NeighborSearch, seed: int = 0
 ) -> NoiseEstimate:
-    """`estimate_noise` with a network of one's own."""
+    """`estimate_noise` with another network."""
     from pdflow.geometry.distinct import distinct
     from pdflow.geometry.neighbors import NeighborSearch
 
@@ -252,7 +251,7 @@ def _sorted_rows(values: FloatArray) -> IntArray:
 
 
 def _strata(count: int, wanted: int, rng: np.random.Generator) -> IntArray:
-    """Rows, at most `wanted` of `count`: one at random from each of as many equal ranges."""
+    """Stratified rows, at most `wanted` of `count`: one at random from each of equal ranges."""
     if count <= wanted:
         return np.arange(count)
     return ((np.arange(wanted) + rng.random(wanted)) * (count / wanted)).astype(np.int64)
@@ -265,10 +264,10 @@ def _spacing_of_few(search: NeighborSearch) -> float:
 
 
 def _agree(network: Network, seen: Neighborhoods) -> tuple[FloatArray, float, float]:
-    """The noise that queries see (Q,), that they agree on, and its ratio to their median reach.
+    """The noise at each query (Q,), their weighted median, and its ratio to their median reach.
 
-    Each query counts by how sure the network is of it; those in clumps of so few points that
-    their reach leaps to another place see nothing (NaN), unless there are no others.
+    Each query is weighted by the network's certainty. Queries in isolated clumps, whose reach
+    extends to another surface, have no noise (NaN), unless there are no others.
     """
     log_ratio, log_spread = network.read(seen.description)
     local = np.maximum(np.exp(log_ratio) - OFFSET, 0) * seen.reach
@@ -282,7 +281,7 @@ def _agree(network: Network, seen: Neighborhoods) -> tuple[FloatArray, float, fl
 
 
 def weighted_median(values: FloatArray, weights: FloatArray) -> float:
-    """The smallest value that, with all smaller ones, has half of the weight.
+    """The smallest value that, together with all smaller ones, has half of the total weight.
 
     >>> weighted_median(np.array([3.0, 1.0, 2.0]), np.array([1.0, 1.0, 5.0]))
     2.0

@@ -23,7 +23,7 @@ class KnownNoise(NoiseEstimate):
 
 
 def known_noise(search: NeighborSearch, level: float | NDArray[np.float64]) -> NoiseEstimate:
-    """What is known about the noise of a cloud.
+    """The noise of a cloud, from a level that the caller knows.
 
     level  standard deviation along each axis in the cloud's own unit, or one (M,) for each point
 

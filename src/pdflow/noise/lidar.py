@@ -1,16 +1,16 @@
-"""A simulated LiDAR scanner: what a rotating head would have measured of a surface.
+"""A simulated LiDAR scanner with rotating heads.
 
 Each head turns about the z axis and fires a fan of beams, one above the other, at every step of
-the turn. A head outside the object sweeps only the window in which the object can be, so that
-`beams` and `azimuths` say how dense the scan lines on it are. What the head does wrong:
+the turn. A head outside the object sweeps only the window that holds the object, so `beams` and
+`azimuths` determine the density of the scan lines on it. Its errors:
 
-    range      Gaussian noise along the ray, then rounded to the unit in which ranges are counted
-    angle      the beam points where it points, but the angles written down are rounded to the
-               step of the encoder: an error across the ray that grows with the range
-    dropouts   returns lost at random, and all from surfaces that the beam only grazes
+    range      Gaussian noise along the ray; then the range is rounded to a step
+    angle      recorded angles are rounded to the step of the encoder: an error across the ray that
+               grows with the range
+    dropouts   some returns are lost at random, and all from surfaces at a grazing angle
 
-So the noise is neither isotropic nor independent of the place, unlike all of
-`pdflow.noise.models`, and the density falls with range and slant, as in real scans.
+So, unlike in `pdflow.noise.models`, the noise is neither isotropic nor independent of the place,
+and the density falls with range and slant, as in real scans.
 """
 
 from __future__ import annotations
@@ -69,11 +69,11 @@ def simulate_lidar(
     level       standard deviation of the range, relative to the bounding sphere's radius
     beams       scan lines of a head
     azimuths    measurements along a scan line
-    heads       how many heads, on a ring of 3 radii around the object; or their positions (S, 3),
-                where one inside the bounding sphere looks all around
+    heads       number of heads, on a ring of 3 radii around the object; or their positions (S, 3);
+                a head inside the bounding sphere scans in all directions
     range_step  unit of the measured range, relative to the bounding sphere's radius; 0 for none
     angle_step  unit of the measured angles in degrees; 0 for none
-    dropout     part of the returns that is lost at random
+    dropout     share of the returns that is lost at random
     grazing     angle between beam and surface normal in degrees, above which nothing returns
     seed        the same seed gives the same scan
 
@@ -103,7 +103,7 @@ def simulate_lidar(
     normals = np.cross(b - a, c - a)
     lengths = np.linalg.norm(normals, axis=1)
     slant = np.abs((ways * normals).sum(1)) / np.where(lengths > 0, lengths, np.inf)
-    # Drawn for all rays, so that what one ray meets does not change the noise of the next.
+    # Drawn for all rays, so that a miss does not change the noise of later rays.
     error = level * sphere.scale * rng.standard_normal(len(distances))
     kept = (rng.random(len(distances)) >= dropout) & (faces >= 0)
     kept &= slant >= np.cos(np.radians(grazing))
@@ -148,7 +148,7 @@ def _check_options(
 
 
 def _head_positions(heads: int | ArrayLike, sphere: Frame) -> FloatArray:
-    """Where the heads (S, 3) stand: as given, or on a ring, alternately high and low."""
+    """Positions of the heads (S, 3): the caller's, or on a ring, alternately high and low."""
     if not isinstance(heads, int | np.integer):
         positions = finite_points(heads, "Heads")
     else:
@@ -167,7 +167,7 @@ def _fire(
     parts = []
     for scan, head in enumerate(heads):
         (center_azimuth, half_width), (center_elevation, half_height) = _window(sphere, head)
-        # Encoder and mount have some offset or other; without it, rounding would do nothing.
+        # Encoder and mount have random offsets; without them, rounding would have no effect.
         phase, tilt = rng.random((beams, 1)), rng.random()
         beam, step = np.mgrid[:beams, :azimuths]
         azimuth = center_azimuth + half_width * (2 * (step + phase) / azimuths - 1)
@@ -186,7 +186,7 @@ def _window(sphere: Frame, head: FloatArray) -> tuple[tuple[float, float], tuple
         return (0.0, np.pi), (0.0, np.pi / 2)
     half_height = float(np.arcsin(sphere.scale / distance))
     elevation = float(np.arcsin(z / distance))
-    # Seen at an elevation, a cone covers more of the turn, and all of it near the pole.
+    # At an elevation, a cone spans more azimuths, and all of them near the pole.
     part = np.sin(half_height) / np.cos(elevation)
     half_width = float(np.arcsin(part)) if part < 1 else np.pi
     return (float(np.arctan2(y, x)), half_width), (elevation, half_height)

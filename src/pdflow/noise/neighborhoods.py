@@ -1,4 +1,4 @@
-"""What is around points of a cloud, in numbers that scale, place and rotation do not change."""
+"""Describe neighbourhoods in a cloud by numbers that scale, place and rotation do not change."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ import numpy as np
 from pdflow.geometry.arrays import FloatArray
 
 SCALES: tuple[int, ...] = (9, 16, 29, 52, 94, 169, 304)
-"""Sizes of the neighbourhoods, in points; the query itself counts."""
+"""Sizes of the neighbourhoods in points, including the query."""
 
 REACH_SCALE = 29
 """The distance to this neighbour, the `reach` of a query, is the unit of its description."""
 
 SMALLEST_JET = 16
-"""Fewer points than this do not tell a quadratic surface from noise."""
+"""Fewer points cannot distinguish a quadratic surface from noise."""
 
 FLOOR = 1e-3
-"""Lengths are described with this part of the reach as their floor, so that rounding is unseen."""
+"""Smallest length in a description, in reaches: it hides rounding."""
 
 _QUERIES_IN_CACHE = 64
 
 
 class Neighborhoods(NamedTuple):
-    """What is around Q query points, which are points of the cloud.
+    """Neighbourhoods of Q query points, which are points of the cloud.
 
     description  (Q, C) logarithms of numbers that do not change with scale, place or rotation
     reach        (Q,) distance to neighbour REACH_SCALE
@@ -37,16 +37,16 @@ class Neighborhoods(NamedTuple):
 
 
 def height(points: FloatArray) -> FloatArray:
-    """(...): place of points (..., 3) along a direction with which no grid is aligned."""
+    """(...): position of points (..., 3) along a direction that no grid is aligned with."""
     # No matrix product: it may round equal rows differently.
     x, y, z = np.moveaxis(points, -1, 0)
     return np.asarray(x + 0.6180339887 * y + 0.4142135624 * z)
 
 
 def describe(points: FloatArray, queries: FloatArray) -> Neighborhoods:
-    """Describe what is around `queries` (Q, 3), which are some of `points` (M, 3).
+    """Describe the neighbourhoods of `queries` (Q, 3), which are some of `points` (M, 3).
 
-    points  all different, M > REACH_SCALE
+    points  all distinct, M > REACH_SCALE
     """
     from pdflow.geometry.neighbors import knn
 
@@ -54,19 +54,19 @@ def describe(points: FloatArray, queries: FloatArray) -> Neighborhoods:
 
 
 def neighbors_of(count: int) -> int:
-    """Neighbours that a description in a cloud of `count` points needs."""
+    """Number of neighbours in a description, in a cloud of `count` points."""
     return min(SCALES[-1], count)
 
 
 def describe_neighbors(neighbors: FloatArray, queries: FloatArray) -> Neighborhoods:
     """Describe neighbourhoods by the nearest points (Q, K, 3) of queries (Q, 3), in any order.
 
-    The description has, for each of SCALES and in units of the reach,
+    For each of SCALES, and in units of the reach, the description holds
 
         distance to the farthest neighbour; standard deviations along the three principal axes,
         thinnest first; offset of the query from the mean along the thinnest; kurtosis along it
 
-    and, from SMALLEST_JET points on, for what the quadratic surface of best fit leaves over,
+    and, from SMALLEST_JET points on, for the residuals of the best-fitting quadratic surface,
 
         standard deviation; kurtosis; size of the quadratic coefficients.
     """
@@ -82,14 +82,14 @@ def describe_neighbors(neighbors: FloatArray, queries: FloatArray) -> Neighborho
             offsets = neighbors[part] - queries[part, None]
             x, y, z = np.moveaxis(offsets * offsets, 2, 0)
             sq_distances = x + y + z
-            # Equal distances are settled by the place in space, which no order of rows changes.
+            # The position in space breaks ties, so the order of rows does not matter.
             order = np.lexsort((height(neighbors[part]), sq_distances))
             distances = np.sqrt(np.take_along_axis(sq_distances, order, axis=1))
             unit = distances[:, REACH_SCALE - 1]
             local = np.take_along_axis(offsets, order[..., None], axis=1) / unit[:, None, None]
             columns: list[FloatArray] = []
             for scale in SCALES:
-                # A cloud smaller than a scale is all there is to describe.
+                # In a cloud smaller than a scale, the neighbourhood is the whole cloud.
                 size = min(scale, total)
                 columns.append(distances[:, size - 1] / unit)
                 columns += _describe_scale(local[:, :size], jet=scale >= SMALLEST_JET)
@@ -119,7 +119,7 @@ def _describe_scale(local: FloatArray, jet: bool) -> list[FloatArray]:
     width = np.sqrt(variances[:, 1] + variances[:, 2])[:, None]
     u, v = rotated[:, :, 1] / width, rotated[:, :, 2] / width
     terms = np.stack([np.ones_like(u), u, v, u * u, u * v, v * v], axis=1)
-    # The small ridge is for neighbourhoods on a line, where the surface is not determined.
+    # The small ridge helps where points lie on a line, which determines no surface.
     normal = terms @ terms.transpose(0, 2, 1) + 1e-6 * count * np.eye(6)
     coefficients = np.linalg.solve(normal, terms @ height[:, :, None])
     left = height - (coefficients.transpose(0, 2, 1) @ terms)[:, 0]
@@ -134,7 +134,7 @@ def _describe_scale(local: FloatArray, jet: bool) -> list[FloatArray]:
 
 
 def _kurtosis(values: FloatArray) -> FloatArray:
-    """Kurtosis (Q,) of `values` (Q, K), that of a Gaussian, 3, where they are below FLOOR."""
+    """Kurtosis (Q,) of `values` (Q, K); that of a Gaussian, 3, if they are below FLOOR."""
     count = values.shape[1]
     squares = values * values
     second = squares.sum(axis=1) / count + FLOOR**2

@@ -18,7 +18,7 @@ class Report:
     """What a run did. Lengths are in the cloud's own unit.
 
     points, points_out  before and after
-    outliers            points without a surface near them, whatever became of them
+    outliers            points without a surface near them, kept or not
     noise_before, noise_after  estimated standard deviation of the noise
     iterations          passes through the network
     partitions          that the first pass worked on
