@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pdflow.cli.files import naming, read_finite, say_dropped
+from pdflow.cli.files import naming, read_cloud
 from pdflow.cli.options import DropNonfinite, InputFormat, option, split_names
 from pdflow.cli.progress import progress
 from pdflow.errors import PdflowError
@@ -186,7 +186,7 @@ def _measure(
 ) -> Row:
     from pdflow.metrics import measure
 
-    pred, clean = (_read_cloud(path, format, drop) for path in (shape.pred, shape.clean))
+    pred, clean = (read_cloud(path, format, drop) for path in (shape.pred, shape.clean))
     mesh = _read_surface(shape.mesh) if shape.mesh else None
     normals = clean.attributes.get("normals")
     with naming(shape.pred):
@@ -194,13 +194,6 @@ def _measure(
         if plot:
             panels.append(_panel(pred, clean, mesh))
     return row
-
-
-def _read_cloud(path: Path, format: str | None, drop: bool) -> PointCloud:
-    cloud, dropped = read_finite(path, format, drop)
-    if dropped:
-        typer.echo(f"{path}: {len(cloud)} points{say_dropped(dropped)}", err=True)
-    return cloud
 
 
 def _read_surface(path: Path) -> TriangleMesh:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from pdflow.cli.progress import Result, progress
 from pdflow.errors import PdflowError
 
@@ -272,6 +274,14 @@ def read_finite(path: Path, format: str | None, drop: bool) -> tuple[PointCloud,
 
     with open_finite(path, format, drop) as chunks:
         return PointCloud.concatenate(chunks), chunks.dropped
+
+
+def read_cloud(path: Path, format: str | None, drop: bool) -> PointCloud:
+    """`read_finite`, with a line on stderr if points were dropped."""
+    cloud, dropped = read_finite(path, format, drop)
+    if dropped:
+        typer.echo(f"{path}: {len(cloud)} points{say_dropped(dropped)}", err=True)
+    return cloud
 
 
 @contextmanager

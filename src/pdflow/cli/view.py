@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pdflow.cli.files import expand_inputs, naming, read_finite, say_dropped
+from pdflow.cli.files import expand_inputs, read_cloud
 from pdflow.cli.options import DropNonfinite, InputFormat, Inputs, option
 from pdflow.errors import PdflowError
 
 if TYPE_CHECKING:
-    from pdflow.cloud import PointCloud
     from pdflow.viewer.show import Page
 
 NAME = "view"
@@ -30,30 +29,32 @@ def run(
         option("--clean FILE", "Clean cloud; points can be coloured by their distance to it."),
     ] = None,
     points: Annotated[
-        int, option("--points N", "Clouds with more points are thinned to N.", min=1)
-    ] = 2_000_000,
+        int | None,
+        option("--points N", "Thin clouds with more points to N; default: 2,000,000.", min=1),
+    ] = None,
     no_open: Annotated[
         bool, option("--no-open", "Print the address without opening a browser.")
     ] = False,
     format: InputFormat = None,
     drop_nonfinite: DropNonfinite = False,
 ) -> None:
-    """Show clouds in the browser: the first as before, the second as after, under one camera.
+    """Show clouds before and after in the browser.
 
-    The page is served to this machine only, until Ctrl-C. With -o it becomes one file that needs
-    nothing else, neither pdflow nor a network.
+    The first cloud is before, the second after, both under one camera. The page is served to this
+    machine only, until Ctrl-C. With -o it becomes one file that needs nothing else, neither pdflow
+    nor a network.
     """
     if output is not None and output.suffix.lower() not in (".html", ".htm"):
         raise PdflowError(f"{output}: a page is HTML: choose a name that ends in .html.")
-    from pdflow.viewer.scene import build_scene
+    from pdflow.viewer.scene import MOST_POINTS, build_scene
     from pdflow.viewer.show import Page
 
     paths = expand_inputs(inputs)
-    clouds = [(path.name, _read(path, format, drop_nonfinite)) for path in paths]
+    clouds = [(path.name, read_cloud(path, format, drop_nonfinite)) for path in paths]
     truth = None
     if clean is not None:
-        truth = _read(expand_inputs([str(clean)])[0], None, drop_nonfinite).points
-    scene = build_scene(clouds, truth, points)
+        truth = read_cloud(expand_inputs([str(clean)])[0], None, drop_nonfinite).points
+    scene = build_scene(clouds, truth, points or MOST_POINTS)
     for path, cloud in zip(paths, scene.clouds, strict=True):
         if len(cloud.points) < cloud.total:
             typer.echo(f"{path}: {len(cloud.points)} of {cloud.total} points are shown.", err=True)
@@ -63,14 +64,6 @@ def run(
     else:
         page.save(output)
         typer.echo(f"{output}: {output.stat().st_size / 1e6:.1f} MB, open it in a browser.")
-
-
-def _read(path: Path, format: str | None, drop: bool) -> PointCloud:
-    with naming(path):
-        cloud, dropped = read_finite(path, format, drop)
-    if dropped:
-        typer.echo(f"{path}: {len(cloud)} points{say_dropped(dropped)}", err=True)
-    return cloud
 
 
 def _serve(page: Page, no_open: bool) -> None:
