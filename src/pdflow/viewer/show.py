@@ -56,6 +56,10 @@ def view(
     most_points    clouds with more points are thinned
 
     In a notebook the result is shown; `view(noisy, denoised).save("page.html")` writes a file.
+
+    >>> page = view([[0, 0, 0], [1, 0, 0.1]], [[0, 0, 0], [1, 0, 0]])
+    >>> page.title, page.html()[:15]
+    ('before and after', '<!doctype html>')
     """
     clouds = [("before" if after is not None else "cloud", _cloud(before, "The cloud"))]
     if after is not None:
