@@ -62,7 +62,11 @@ def test_errors_are_one_sentence(pdflow, scan, tmp_path, words, sentence):
 
 
 def test_without_output_the_page_is_served_until_ctrl_c(scan):
-    code = "import sys; from pdflow.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    # A process in the background of a script inherits that SIGINT is ignored.
+    code = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from pdflow.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    )
     process = subprocess.Popen(
         [sys.executable, "-u", "-c", code, "view", str(scan), "--no-open"],
         stdout=subprocess.PIPE,
