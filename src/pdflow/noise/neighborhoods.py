@@ -82,11 +82,14 @@ def describe_neighbors(neighbors: FloatArray, queries: FloatArray) -> Neighborho
             offsets = neighbors[part] - queries[part, None]
             x, y, z = np.moveaxis(offsets * offsets, 2, 0)
             sq_distances = x + y + z
-            # The position in space breaks ties, so the order of rows does not matter.
-            order = np.lexsort((height(neighbors[part]), sq_distances))
-            distances = np.sqrt(np.take_along_axis(sq_distances, order, axis=1))
+            if not (sq_distances[:, 1:] > sq_distances[:, :-1]).all():
+                # The position in space breaks ties, so the order of rows does not matter.
+                order = np.lexsort((height(neighbors[part]), sq_distances))
+                sq_distances = np.take_along_axis(sq_distances, order, axis=1)
+                offsets = np.take_along_axis(offsets, order[..., None], axis=1)
+            distances = np.sqrt(sq_distances)
             unit = distances[:, REACH_SCALE - 1]
-            local = np.take_along_axis(offsets, order[..., None], axis=1) / unit[:, None, None]
+            local = offsets / unit[:, None, None]
             columns: list[FloatArray] = []
             for scale in SCALES:
                 # In a cloud smaller than a scale, the neighbourhood is the whole cloud.
