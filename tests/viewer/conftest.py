@@ -13,7 +13,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+
+from pdflow import PointCloud
+from pdflow.viewer.scene import build_scene
+from pdflow.viewer.show import Page
+
+CENTER = np.array([500_000.0, 5_000_000.0, 100.0])
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = (
@@ -112,6 +119,11 @@ class Browser:
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
+    def settled(self) -> str:
+        """The address after the camera came to rest."""
+        self.wait("document.getElementById('view').ariaBusy !== 'true'")
+        return str(self.evaluate("location.href"))
+
     def wait(self, condition: str, inside: bool = False) -> None:
         end = time.monotonic() + PATIENCE
         while not self.evaluate(condition, inside):
@@ -175,3 +187,37 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     browser = Browser(tmp_path_factory.mktemp("profile"))
     yield browser
     browser.close()
+
+
+@pytest.fixture(scope="module")
+def clouds():
+    """A sphere with noise in red, and without noise in blue."""
+    random = np.random.default_rng(0)
+    clean = random.normal(size=(20_000, 3))
+    clean /= np.linalg.norm(clean, axis=1, keepdims=True)
+    noisy = clean * (1 + 0.05 * random.normal(size=(len(clean), 1)))
+    attributes = {
+        "classification": random.integers(2, 7, len(clean)),
+        "intensity": random.random(len(clean)),
+    }
+    red, blue = (
+        np.tile(np.array(c, np.uint8), (len(clean), 1)) for c in ([230, 0, 0], [0, 0, 230])
+    )
+    return [
+        ("noisy <b>.ply", PointCloud(CENTER + noisy, {"colors": red, **attributes})),
+        ("clean.ply", PointCloud(CENTER + clean, {"colors": blue, **attributes})),
+    ]
+
+
+@pytest.fixture(scope="module")
+def page(clouds, tmp_path_factory):
+    path = tmp_path_factory.mktemp("pages") / "page.html"
+    Page(build_scene(clouds, clean=clouds[1][1].points)).save(path)
+    return path.as_uri()
+
+
+@pytest.fixture
+def opened(browser, page):
+    browser.open(page)
+    yield browser
+    assert browser.complaints == []

@@ -14,8 +14,6 @@ from pdflow.viewer.show import Page
 
 pytestmark = pytest.mark.browser
 
-CENTER = np.array([500_000.0, 5_000_000.0, 100.0])
-
 # What the next frame shows: share of pixels that are not background, mean red, mean of the left
 # half and of the right half.
 SEEN = """
@@ -47,51 +45,11 @@ SEEN = """
 """
 
 
-@pytest.fixture(scope="module")
-def clouds():
-    """A sphere with noise in red, and without noise in blue."""
-    random = np.random.default_rng(0)
-    clean = random.normal(size=(20_000, 3))
-    clean /= np.linalg.norm(clean, axis=1, keepdims=True)
-    noisy = clean * (1 + 0.05 * random.normal(size=(len(clean), 1)))
-    attributes = {
-        "classification": random.integers(2, 7, len(clean)),
-        "intensity": random.random(len(clean)),
-    }
-    red, blue = (
-        np.tile(np.array(c, np.uint8), (len(clean), 1)) for c in ([230, 0, 0], [0, 0, 230])
-    )
-    return [
-        ("noisy <b>.ply", PointCloud(CENTER + noisy, {"colors": red, **attributes})),
-        ("clean.ply", PointCloud(CENTER + clean, {"colors": blue, **attributes})),
-    ]
-
-
-@pytest.fixture(scope="module")
-def page(clouds, tmp_path_factory):
-    path = tmp_path_factory.mktemp("pages") / "page.html"
-    Page(build_scene(clouds, clean=clouds[1][1].points)).save(path)
-    return path.as_uri()
-
-
-@pytest.fixture
-def opened(browser, page):
-    browser.open(page)
-    yield browser
-    assert browser.complaints == []
-
-
 def choose(browser, name, value):
     browser.evaluate(
         f"document.getElementById('controls').elements['{name}'].value = {value!r};"
         "document.getElementById('controls').dispatchEvent(new Event('input'))"
     )
-
-
-def settled(browser):
-    """The address after the camera came to rest."""
-    browser.wait("document.getElementById('view').ariaBusy !== 'true'")
-    return browser.evaluate("location.href")
 
 
 def seen(browser):
@@ -230,7 +188,7 @@ def test_the_point_in_the_middle_is_picked_by_key(opened):
 def test_the_camera_is_kept_in_the_address(browser, page):
     browser.open(page)
     browser.drag((300, 300), (380, 330))
-    address = settled(browser)
+    address = browser.settled()
     assert "#camera=" in address
     moved = seen(browser)
     browser.open(address)
@@ -239,81 +197,6 @@ def test_the_camera_is_kept_in_the_address(browser, page):
     assert seen(browser) != moved
     browser.open(f"{page}#camera=1,2,nonsense")
     assert seen(browser)[0][0] > 0.2
-
-
-def camera(browser):
-    """Yaw, pitch, distance and target, as the address has them."""
-    words = settled(browser).partition("#camera=")[2].partition("&")[0]
-    return np.array([float(word) for word in words.split(",")])
-
-
-def changes(before, after):
-    """Which of yaw, pitch, distance and target differ."""
-    parts = ("yaw", 0, 1), ("pitch", 1, 2), ("distance", 2, 3), ("target", 3, 6)
-    return {name for name, i, k in parts if (before[i:k] != after[i:k]).any()}
-
-
-@pytest.fixture
-def aimed(opened):
-    """The page with the focus on the picture and the camera in its address."""
-    opened.evaluate("document.getElementById('view').focus()")
-    opened.press("ArrowRight")
-    return opened
-
-
-@pytest.mark.parametrize(
-    ("key", "modifiers", "changed"),
-    [
-        ("ArrowRight", 0, {"yaw"}),
-        ("ArrowUp", 0, {"pitch"}),
-        ("ArrowUp", 8, {"target"}),
-        ("+", 0, {"distance"}),
-        ("-", 0, {"distance"}),
-    ],
-)
-def test_keys_move_the_camera(aimed, key, modifiers, changed):
-    before = camera(aimed)
-    aimed.press(key, modifiers=modifiers)
-    assert changes(before, camera(aimed)) == changed
-
-
-def test_home_shows_all(aimed):
-    before = camera(aimed)
-    aimed.press("+")
-    aimed.press("ArrowUp", modifiers=8)
-    aimed.press("Home")
-    np.testing.assert_allclose(camera(aimed), before)
-
-
-def test_the_mouse_turns_shifts_and_zooms(aimed):
-    start = camera(aimed)
-    aimed.drag((300, 300), (360, 300))
-    turned = camera(aimed)
-    assert changes(start, turned) == {"yaw"}
-    aimed.drag((300, 300), (300, 340), modifiers=8)
-    shifted = camera(aimed)
-    assert changes(turned, shifted) == {"target"}
-    aimed.mouse("mouseWheel", 300, 300, deltaX=0, deltaY=-100)
-    zoomed = camera(aimed)
-    assert changes(shifted, zoomed) == {"distance"}
-    assert zoomed[2] < shifted[2]
-
-
-def test_fingers_turn_and_pinch(aimed):
-    start = camera(aimed)
-    aimed.touch([[(300, 300)], [(320, 300)], [(360, 300)]])
-    turned = camera(aimed)
-    assert changes(start, turned) == {"yaw"}
-    aimed.touch([[(300, 300), (340, 300)], [(280, 300), (360, 300)], [(240, 300), (400, 300)]])
-    pinched = camera(aimed)
-    assert pinched[2] == pytest.approx(turned[2] / 4, rel=0.2)
-
-
-def test_a_double_click_moves_the_target(aimed):
-    before = camera(aimed)
-    aimed.click(300, 300)
-    aimed.click(300, 300, clickCount=2)
-    assert changes(before, camera(aimed)) == {"target"}
 
 
 def test_every_control_has_a_name_and_can_be_focused(opened):
