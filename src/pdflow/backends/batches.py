@@ -109,6 +109,8 @@ class _Draws:
     ) -> None:
         self.backend, self.eps, self.points, self.pool = backend, eps, points, pool
         self.ahead: tuple[Tensor, list[Future[None]]] | None = None
+        on_gpu = backend.device.type == "cuda"
+        self.stream = torch.cuda.Stream(backend.device) if on_gpu else None
 
     def take(self, part: slice, following: slice | None) -> Tensor | None:
         """eps (B, N, D_a) of a batch on the device; that of the following one is begun."""
@@ -118,7 +120,22 @@ class _Draws:
         self.ahead = None if following is None else self._begin(following)
         for job in jobs:
             job.result()
-        return drawn.to(self.backend.device, non_blocking=True)
+        return self._upload(drawn)
+
+    def _upload(self, drawn: Tensor) -> Tensor:
+        """A copy on the device, made beside the batch that it is working on.
+
+        eps is most of what a batch sends: on the stream of the network the copy would wait for the
+        batch before, and the next one for the copy.
+        """
+        if self.stream is None:
+            return drawn.to(self.backend.device)
+        network = torch.cuda.current_stream(self.backend.device)
+        with torch.cuda.stream(self.stream):
+            eps = drawn.to(self.backend.device, non_blocking=True)
+        network.wait_stream(self.stream)
+        eps.record_stream(network)
+        return eps
 
     def _begin(self, part: slice) -> tuple[Tensor, list[Future[None]]]:
         count = part.stop - part.start
