@@ -65,14 +65,13 @@ def test_what_is_no_level_is_refused(
 
 
 def test_no_point_moves_farther_than_it_may(model: PDFlow, cloud: PointCloud) -> None:
-    free = Denoiser(model)(cloud)
+    free = Denoiser(model, max_move=np.inf)(cloud)
     bound = 0.5 * free.report.max_displacement
     held = Denoiser(model, max_move=bound)(cloud)
-    assert free.report.held_back == 0
+    assert free.report.held_back["bound"] == 0
     assert held.report.max_displacement <= bound * (1 + 1e-9)
     moved = np.linalg.norm(free.cloud.points - cloud.points, axis=1)
-    distinct = len(cloud) - 20
-    assert held.report.held_back == np.count_nonzero(moved[:distinct] > bound)
+    assert held.report.held_back["bound"] == np.count_nonzero(moved > bound)
     slow = moved <= bound
     assert np.array_equal(held.cloud.points[slow], free.cloud.points[slow])
 

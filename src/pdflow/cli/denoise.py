@@ -75,7 +75,11 @@ def run(
     ] = "auto",
     max_move: Annotated[
         float | None,
-        option("--max-move D", "Farthest that a point may move, in the cloud's unit."),
+        option(
+            "--max-move D",
+            "Farthest that a point may move, in the cloud's unit; default: 5 standard deviations "
+            "of the noise around it; inf: no bound.",
+        ),
     ] = None,
     outliers: Annotated[
         str,
@@ -169,6 +173,16 @@ def _level(value: str) -> float | str:
         return value
 
 
+REASONS = {"bound": "would have moved too far"}
+"""Why points are held back, in words."""
+
+
+def _describe_held_back(counts: dict[str, int]) -> list[str]:
+    """One line that says how many points were held back and why; none if there are none."""
+    words = [f"{count} {REASONS[reason]}" for reason, count in counts.items() if count]
+    return [f"  held back   {', '.join(words)}"] if words else []
+
+
 def _describe(result: Result) -> str:
     lines = [
         f"{result['file']} -> {result['output']}: {result['points_out']} points"
@@ -180,7 +194,7 @@ def _describe(result: Result) -> str:
         f"  moved by    {result['mean_displacement']:.6g} on average, "
         f"{result['max_displacement']:.6g} at most",
         f"  outliers    {result['outliers']}",
-        *([f"  held back   {result['held_back']} points"] if result["held_back"] else []),
+        *_describe_held_back(result["held_back"]),
         f"  took        {result['seconds']:.1f} s",
     ]
     if result["noise_after"] >= NOT_LESS * result["noise_before"] > 0:

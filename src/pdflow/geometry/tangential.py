@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pdflow.geometry.arrays import FloatArray
 from pdflow.geometry.neighbors import NeighborSearch
@@ -77,18 +78,20 @@ def _tangential(noisy: FloatArray, moved: FloatArray, search: NeighborSearch) ->
     return np.asarray(np.where(breadths[:, None] < BROAD, 0.0, along))
 
 
-def limit_motion(before: FloatArray, after: FloatArray, longest: float) -> tuple[FloatArray, int]:
-    """Points (M, 3) between `before` and `after`, at most `longest` from `before`.
+def limit_motion(
+    before: FloatArray, after: FloatArray, longest: FloatArray
+) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Points (M, 3) between `before` and `after`, at most `longest` (M,) from `before`.
 
-    Also returns how many points were stopped.
+    Also returns which points (M,) were stopped.
 
-    >>> limit_motion(np.zeros((2, 3)), np.array([[3.0, 0, 0], [0, 1, 0]]), 2.0)
+    >>> limit_motion(np.zeros((2, 3)), np.array([[3.0, 0, 0], [0, 1, 0]]), np.array([2.0, 2.0]))
     (array([[2., 0., 0.],
-           [0., 1., 0.]]), 1)
+           [0., 1., 0.]]), array([ True, False]))
     """
     shift = after - before
     lengths = np.linalg.norm(shift, axis=1)
     far = lengths > longest
     limited = np.array(after)
-    limited[far] = before[far] + shift[far] * (longest / lengths[far])[:, None]
-    return limited, int(np.count_nonzero(far))
+    limited[far] = before[far] + shift[far] * (longest[far] / lengths[far])[:, None]
+    return limited, far

@@ -119,7 +119,8 @@ def denoise(
     overlap, radius  how patches are cut
     noise   standard deviation of the noise in the cloud's unit: one number, one (M,) for each
             point, or the name of an attribute; "auto" estimates it
-    max_move  farthest that a point may move, in the cloud's unit
+    max_move  farthest that a point may move, in the cloud's unit; by default 5 standard deviations
+            of the noise around it
     outliers  "keep", "mark" or "remove" points without a surface near them
     displacement  adds a column with the way each point of a PointCloud was moved
     seed    draws the extra dimensions instead of taking their mean

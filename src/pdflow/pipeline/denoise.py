@@ -40,6 +40,7 @@ from pdflow.pipeline.passes import Passed, Passes
 from pdflow.pipeline.patching import Cutting
 from pdflow.pipeline.plan import Plan, make_plan
 from pdflow.pipeline.progress import scaled
+from pdflow.pipeline.restraint import longest_moves
 from pdflow.pipeline.results import Denoised, Report, with_columns, without_row_metadata
 
 Mode = Literal["points", "resample"]
@@ -70,7 +71,8 @@ class Denoiser:
     radius      None grows patches by nearest neighbours; a number keeps them in that ball
     noise       standard deviation of the noise in the cloud's own unit, one for all points or one
                 (M,) for each; the name of an attribute that holds them; or "auto": estimated
-    max_move    farthest that a point may move in mode "points", in the cloud's own unit
+    max_move    farthest that a point may move in mode "points", in the cloud's own unit; None: 5
+                standard deviations of the noise around it; infinity sets no bound
     outliers    "keep" leaves points without a surface near them where they are; "mark" and
                 "remove" also find outliers by the flow's likelihood, and add a column `outlier`
                 or drop the points; outliers never bend a surface
@@ -115,10 +117,10 @@ class Denoiser:
         check_number("overlap", self.overlap, 1, "give a number of patches from 1")
         if self.radius is not None:
             check_number("radius", self.radius, np.finfo(float).tiny, "give a positive number")
-        if self.max_move is not None:
+        if self.max_move not in (None, np.inf):
             check_number("max_move", self.max_move, 0, "give a length in the cloud's unit")
-            if self.mode != "points":
-                raise PdflowError("max_move needs mode='points': resampled points are new ones.")
+        if self.max_move is not None and self.mode != "points":
+            raise PdflowError("max_move needs mode='points': resampled points are new ones.")
 
     @one_thread_after_fork()
     def __call__(self, cloud: PointCloud, progress: Progress | None = None) -> Denoised:
@@ -136,7 +138,7 @@ class Denoiser:
         passed, apart = self._run_passes(
             given, outlier, surface, noise, plan, scaled(advance, 1 - searching)
         )
-        rows, moved, held_back = self._settle(given, outlier, surface, passed, apart)
+        rows, moved, stopped = self._settle(given, outlier, surface, noise, passed, apart)
         result, shift = self._restore(cloud, given, outlier, rows, moved)
         lengths = fill_rows(np.empty(len(shift)), lambda part: np.linalg.norm(shift[part], axis=1))
         report = Report(
@@ -149,7 +151,7 @@ class Denoiser:
             partitions=plan.partitions,
             mean_displacement=float(lengths.mean()),
             max_displacement=float(lengths.max()),
-            held_back=held_back,
+            held_back={"bound": int(np.count_nonzero(stopped))},
             seconds=time.perf_counter() - start,
         )
         return Denoised(result, report)
@@ -230,29 +232,28 @@ class Denoiser:
         given: Normalised,
         outlier: Mask,
         surface: NeighborSearch,
+        noise: NoiseEstimate,
         passed: Passed,
         apart: NDArray[np.int64],
-    ) -> tuple[NDArray[np.int64] | slice, Points, int]:
-        """Rows of the input that the result's points come from, their places (m, 3), and how many
-        of them `max_move` held back."""
-        held_back = 0
+    ) -> tuple[NDArray[np.int64] | slice, Points, Mask]:
+        """Rows of the input that the result's points come from, their places (m, 3), and which of
+        them (m,) would have moved too far.
+
+        Only mode "points" has a bound: resampled points have no place that they come from.
+        """
         if self.mode == "points":
             clean = passed.points
             # The limits were measured for our networks; the paper's move points differently.
             if self.model.inference.centred:
                 clean = limit_tangential_motion(surface.points, passed.search)
-            if self.max_move is not None:
-                clean, held_back = limit_motion(surface.points, clean, self.max_move)
-            moved = given.search.points.copy()
-            moved[~outlier] = clean
-            return slice(None), moved[given.place], held_back
+            longest = longest_moves(noise, surface.points, self.max_move)
+            moved, stopped = given.search.points.copy(), np.zeros(len(outlier), dtype=bool)
+            moved[~outlier], stopped[~outlier] = limit_motion(surface.points, clean, longest)
+            return slice(None), moved[given.place], stopped[given.place]
         nearest = surface.knn(passed.points, 1)[1][:, 0]
-        rows = given.first_rows[~outlier][nearest]
-        return (
-            np.concatenate([rows, apart]),
-            np.concatenate([passed.points, given.points[apart]]),
-            held_back,
-        )
+        rows = np.concatenate([given.first_rows[~outlier][nearest], apart])
+        moved = np.concatenate([passed.points, given.points[apart]])
+        return rows, moved, np.zeros(len(rows), dtype=bool)
 
     def _restore(
         self,

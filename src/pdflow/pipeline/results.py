@@ -23,7 +23,8 @@ class Report:
     iterations          passes through the network
     partitions          that the first pass worked on
     mean_displacement, max_displacement  how far points moved
-    held_back           points that would have moved farther than `max_move`
+    held_back           points that were stopped, by reason: "bound" for those that would have moved
+                        farther than their noise explains, or than `max_move`
     seconds             wall-clock time of the run
 
     >>> import numpy as np, pdflow
@@ -42,7 +43,7 @@ class Report:
     partitions: int
     mean_displacement: float
     max_displacement: float
-    held_back: int
+    held_back: dict[str, int]
     seconds: float
 
     def as_dict(self) -> dict[str, Any]:
