@@ -75,3 +75,7 @@ def test_training_scans_come_from_training_seeds_only() -> None:
 def test_unknown_kinds_are_refused() -> None:
     with pytest.raises(PdflowError, match="no kind of case 'moon'"):
         make_case("moon", 0)
+
+
+def test_a_scanner_that_sees_a_plate_from_its_side_takes_another_position() -> None:
+    assert len(make_case("registration", 1484, 400).clean) == 400

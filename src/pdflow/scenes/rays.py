@@ -6,8 +6,10 @@ point knows its pixel.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -39,6 +41,12 @@ PROBES = 4000
 ROUNDS = 6
 """Scans made at most until the number of points is right."""
 
+MOST_RAYS = 200
+"""Rays per wanted point at most: a flat object seen from its side gives next to no points."""
+
+POSITIONS = 8
+"""Positions that a scanner tries at most until it sees the surface."""
+
 
 class Rays(NamedTuple):
     """Origins, directions (R, 3), pixels (R, 2) and scan numbers (R,) of rays."""
@@ -51,6 +59,25 @@ class Rays(NamedTuple):
 
 Fire = Callable[[float, int], Rays]
 """(rays per scan, about; number of the scan) -> rays."""
+
+RayScanner = TypeVar("RayScanner", bound=Callable[..., Scan])
+
+
+class _NotSeenError(PdflowError):
+    """The surface is not seen from where the scanner stands."""
+
+
+def _from_where_it_sees(scanner: RayScanner) -> RayScanner:
+    """A scanner that takes another position where it does not see the surface."""
+
+    @functools.wraps(scanner)
+    def placed(surface: Surface, count: int, rng: Generator, *options: Any, **named: Any) -> Scan:
+        for _ in range(POSITIONS - 1):
+            with contextlib.suppress(_NotSeenError):
+                return scanner(surface, count, rng, *options, **named)
+        return scanner(surface, count, rng, *options, **named)
+
+    return cast(RayScanner, placed)
 
 
 def viewpoints(surface: Surface, count: int, rng: Generator) -> FloatArray:
@@ -67,6 +94,7 @@ def viewpoints(surface: Surface, count: int, rng: Generator) -> FloatArray:
     return np.asarray(sphere.center + sphere.scale * distances * np.array(directions))
 
 
+@_from_where_it_sees
 def line_scanner(surface: Surface, count: int, rng: Generator, ratio: float | None = None) -> Scan:
     """Fans of rays in parallel planes, which start from a straight track.
 
@@ -111,6 +139,7 @@ def line_scanner(surface: Surface, count: int, rng: Generator, ratio: float | No
     return _scanned(surface, count, len(passes), fire, rng)
 
 
+@_from_where_it_sees
 def rotating_head(surface: Surface, count: int, rng: Generator) -> Scan:
     """A grid of angles about an axis, from one to three stations.
 
@@ -152,6 +181,7 @@ def rotating_head(surface: Surface, count: int, rng: Generator) -> Scan:
     return _scanned(surface, count, len(stations), fire, rng)
 
 
+@_from_where_it_sees
 def depth_camera(surface: Surface, count: int, rng: Generator) -> Scan:
     """The pixels of a pinhole camera, from one or two places. In places it sees 60 degrees."""
     stations = viewpoints(surface, int(rng.integers(1, 3)), rng)
@@ -205,9 +235,11 @@ def _scanned(surface: Surface, count: int, scans: int, fire: Fire, rng: Generato
             break
         # A little more than needed, because too many can be thinned and too few cannot.
         rays *= (1 + TOLERANCE / 2) * count / max(len(scan), 1)
+        if rays * scans > max(MOST_RAYS * count, PROBES):
+            break
     if scan is None or len(scan) < (1 - TOLERANCE) * count:
         found = 0 if scan is None else len(scan)
-        raise PdflowError(
+        raise _NotSeenError(
             f"A scanner met the surface in {found} places instead of {count}: take another seed."
         )
     return scan[np.sort(rng.permutation(len(scan))[:count])]
