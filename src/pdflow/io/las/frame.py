@@ -12,8 +12,15 @@ _LARGEST = 2**31 - 2
 _FINEST_NEEDED = 1e-4
 _RELATIVE = 1e-9
 _HEADROOM = 10.0
+_MOST_DECIMALS = 9
+_PROBED = 1000
+_ROUNDING = 4.5e-16
+"""Relative error of a decimal number as a double, times a power of ten; both are rounded."""
+_UNCLEAR = 0.01
 LARGEST_COORDINATE = 1e300
 """Beyond this, sums of coordinates overflow."""
+FEWEST_DECIMALS = 3
+"""Decimals of a scale that follows the digits of the coordinates: 0.001, or finer."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +87,25 @@ def choose_frame(box: NDArray[np.float64], growing: bool) -> Frame:
         if frame.fits(box):
             return frame
     return frame.widened(box)
+
+
+def decimals_of(points: NDArray[np.float64]) -> int | None:
+    """Decimals, from FEWEST_DECIMALS on, that coordinates (M, 3) have; None if they have no end.
+
+    >>> decimals_of(np.array([[431234.5678, 1.0, 0.25]])), decimals_of(np.array([[1 / 3, 0, 0]]))
+    (4, None)
+    """
+    for decimals in range(FEWEST_DECIMALS, _MOST_DECIMALS + 1):
+        if have_decimals(points[:_PROBED], decimals) and have_decimals(points, decimals):
+            return decimals
+    return None
+
+
+def have_decimals(points: NDArray[np.float64], decimals: int) -> bool:
+    """Whether coordinates (M, 3) are decimal numbers with so many decimals."""
+    scaled = points * 10.0**decimals
+    error = _ROUNDING * np.abs(scaled)
+    return bool((error < _UNCLEAR).all() and (np.abs(scaled - np.rint(scaled)) <= error).all())
 
 
 def bounding_box(points: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 from pdflow.cloud import PointCloud
 from pdflow.errors import PdflowError
 from pdflow.io.las.codec import PointSink, add_laszip_vlr
-from pdflow.io.las.frame import LARGEST_COORDINATE, Frame, bounding_box, choose_frame
+from pdflow.io.las.frame import (
+    LARGEST_COORDINATE,
+    Frame,
+    bounding_box,
+    choose_frame,
+    decimals_of,
+    have_decimals,
+)
 from pdflow.io.las.header import LasHeader, write_evlrs, write_header
 from pdflow.io.las.layout import record_dtype, standard_dimensions
 from pdflow.io.las.metadata import kept_header, make_header
@@ -84,7 +91,9 @@ class LasWriter(Writer):
             self._spilled |= _too_large(plan, chunk)
             plan = plan_to_write(fields, kept, self._spilled)
         header, lost = make_header(self._header.metadata, plan, self._many)
-        frame = choose_frame(box, growing)
+        frame, decimals = choose_frame(box, growing), None
+        if chunk is not None and not kept:
+            frame, decimals = _with_digits(frame, chunk.points)
         self._lost = plan.lost + [f"attribute {n!r} (no columns)" for n in empty] + lost
         if kept:
             frame = Frame(kept.scales, kept.offsets).fitted(box)
@@ -93,7 +102,7 @@ class LasWriter(Writer):
                 if old != new:
                     self._lost.append(f"points this far away with the {what} {old} (now {new})")
         header.scales, header.offsets = frame.scales, frame.offsets
-        return _Target(self._path, header, plan)
+        return _Target(self._path, header, plan, decimals)
 
     def _begin_again(self, box: NDArray[np.float64], chunk: PointCloud) -> None:
         """Copy the points so far into a file that also has room for `chunk`."""
@@ -117,10 +126,14 @@ class LasWriter(Writer):
 
 
 class _Target:
-    """An open LAS file with a fixed layout: header, then points, then EVLRs."""
+    """An open LAS file with a fixed layout: header, then points, then EVLRs.
 
-    def __init__(self, path: Path, header: LasHeader, plan: Plan) -> None:
+    decimals  of all coordinates, if the scale was chosen by them
+    """
+
+    def __init__(self, path: Path, header: LasHeader, plan: Plan, decimals: int | None) -> None:
         self.header, self.plan = header, plan
+        self._decimals = decimals
         self._frame = Frame(header.scales, header.offsets)
         self._low = np.full(3, 2**31 - 1)
         self._high = -self._low
@@ -135,7 +148,8 @@ class _Target:
     def takes(self, box: NDArray[np.float64], chunk: PointCloud) -> bool:
         """Whether these points can be appended."""
         many = self.header.minor < 4 and self.header.count + len(chunk) > _MANY
-        return self._frame.fits(box) and not many and not _too_large(self.plan, chunk)
+        exact = self._decimals is None or have_decimals(chunk.points, self._decimals)
+        return self._frame.fits(box) and exact and not many and not _too_large(self.plan, chunk)
 
     def append(self, chunk: PointCloud) -> None:
         """Write points that fit."""
@@ -163,6 +177,22 @@ class _Target:
                 self.header.low, self.header.high = box
             write_evlrs(self.file, self.header)
             write_header(self.file, self.header)
+
+
+def _with_digits(frame: Frame, points: NDArray[np.float64]) -> tuple[Frame, int | None]:
+    """A frame with a scale that fits the digits of the points (M, 3), and their decimals.
+
+    Numbers from a text file have few digits: a scale of 0.001 then holds them without a change,
+    in a smaller file than the finest scale. Other points keep the frame.
+    """
+    decimals = decimals_of(points)
+    if decimals is None:
+        return frame, None
+    scales = np.full(3, float(f"1e-{decimals}"))
+    coarser = Frame(scales, frame.offsets)
+    if (scales < frame.scales).any() or not have_decimals(frame.offsets[None], decimals):
+        return frame, None
+    return coarser, decimals
 
 
 def _too_large(plan: Plan, chunk: PointCloud) -> frozenset[str]:
