@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pdflow.errors import PdflowError
 from pdflow.geometry.arrays import FloatArray, IntArray
 from pdflow.geometry.farthest import farthest_point_sampling
 from pdflow.geometry.frame import Frame
@@ -14,6 +15,13 @@ from pdflow.geometry.neighbors import NeighborSearch
 from pdflow.parallel import fill_rows
 
 _PATCHES_IN_CACHE = 16
+_PROBED_PLACES = 256
+
+FEW_PATCHES = 2000
+"""So many patches are always allowed."""
+
+MOST_PATCHES = 32
+"""Patches that a radius may ask for, as a multiple of those of full size."""
 
 
 @dataclass(frozen=True)
@@ -69,14 +77,36 @@ def cover(
     count = min(len(points), max(1, int(overlap * len(points) / size)))
     covered = np.zeros(len(points), dtype=bool)
     seeds = farthest_point_sampling(search, count)
-    rounds = []
+    rounds: list[tuple[IntArray, IntArray, FloatArray]] = []
     while len(seeds):
         rows, sq_distances = _grow(search, seeds, size, radius)
+        if radius is not None and not rounds:
+            _check_radius(radius, search, places=points[seeds], inside=(sq_distances > 0).sum(1))
         rounds.append((seeds, rows, sq_distances))
         covered[rows] = True
         missed = np.flatnonzero(~covered)
         seeds = missed[farthest_point_sampling(points[missed], -(-4 * len(missed) // size))]
     return Patches(*(np.concatenate(parts) for parts in zip(*rounds, strict=True)))
+
+
+def _check_radius(
+    radius: float, search: NeighborSearch, places: FloatArray, inside: IntArray
+) -> None:
+    """Refuse a radius whose patches hold so few points that far too many would be needed.
+
+    places  (P, 3) of as many seeds as patches of full size need
+    inside  (P,) points of the patches around them, without the seeds
+    """
+    needed = len(search) / (1 + float(inside.mean()))
+    if needed <= max(FEW_PATCHES, MOST_PATCHES * len(places)):
+        return
+    enough = len(search) // (MOST_PATCHES * len(places)) + 1
+    sq_distances, _ = search.knn(places[:_PROBED_PLACES], min(enough, len(search)))
+    raise PdflowError(
+        f"Patches of radius {radius:g} hold {1 + float(inside.mean()):.2g} points on average, so "
+        f"about {needed:.0f} of them would be needed: give a radius from "
+        f"{2 * float(np.sqrt(np.median(sq_distances[:, -1]))):.2g} on, or none."
+    )
 
 
 def _grow(
