@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pdflow import PointCloud, read_mesh, write, write_mesh
-from pdflow.cli import info
+from pdflow.cli import survey
 
 
 def test_json_tells_points_extent_attributes_and_metadata(pdflow, scan, cloud):
@@ -51,7 +51,7 @@ def test_spacing_is_the_median_distance_to_the_nearest_other_point(pdflow, scan,
 
 def test_spacing_of_a_cloud_read_twice_in_chunks_is_the_same(pdflow, scan, monkeypatch):
     whole = pdflow("info", scan, "--json").out
-    monkeypatch.setattr(info, "POINTS_HELD", 100)
+    monkeypatch.setattr(survey, "POINTS_HELD", 100)
     monkeypatch.setattr("pdflow.io.CHUNK", 30)
     assert pdflow("info", scan, "--json").out == whole
 
@@ -59,7 +59,7 @@ def test_spacing_of_a_cloud_read_twice_in_chunks_is_the_same(pdflow, scan, monke
 def test_spacing_of_a_sample_is_exact_for_each_of_its_points(pdflow, tmp_path, monkeypatch):
     lattice = np.stack(np.meshgrid(*[np.arange(10.0)] * 3), -1).reshape(-1, 3) * 0.25
     write(tmp_path / "lattice.npy", PointCloud(lattice))
-    monkeypatch.setattr(info, "SPACING_SAMPLE", 20)
+    monkeypatch.setattr(survey, "SPACING_SAMPLE", 20)
     assert json.loads(pdflow("info", tmp_path / "lattice.npy", "--json").out)["spacing"] == 0.25
 
 
@@ -123,7 +123,7 @@ def test_dropped_points_are_counted(pdflow, tmp_path):
 
 def test_metadata_is_shown_without_its_binary_contents():
     metadata = {"a": b"1234", "b": np.zeros((40, 2)), "c": {"d": (np.int32(1), float("nan"))}}
-    assert info._plain(metadata) == {
+    assert survey.plain(metadata) == {
         "a": "4 bytes",
         "b": "array of float64 (40, 2)",
         "c": {"d": [1, None]},
@@ -156,10 +156,51 @@ def test_noise_of_a_stream_is_that_of_a_part_of_it(pdflow, tmp_path, monkeypatch
     rng = np.random.default_rng(1)
     plane = 10 * rng.random((4000, 3)) * [1, 1, 0]
     write(tmp_path / "noisy.ply", PointCloud(plane + 0.1 * rng.normal(size=plane.shape)))
-    monkeypatch.setattr(info, "POINTS_HELD", 2000)
+    monkeypatch.setattr(survey, "POINTS_HELD", 2000)
     result = json.loads(pdflow("info", tmp_path / "noisy.ply", "--noise", "--json").out)
     assert result["noise"] == pytest.approx(0.1, rel=0.15)
 
 
 def test_noise_of_few_points_is_called_rough(pdflow, scan):
     assert "rough" in pdflow("info", scan, "--noise").out
+
+
+WKT = (
+    'PROJCS["ETRS89 / UTM zone 32N",GEOGCS["ETRS89",AUTHORITY["EPSG","4258"]],'
+    'UNIT["metre",1,AUTHORITY["EPSG","9001"]],AUTHORITY["EPSG","25832"]]'
+)
+
+
+def test_survey_files_show_epsg_classes_and_density(pdflow, tmp_path):
+    rng = np.random.default_rng(2)
+    corner = np.array([5e5, 5e6, 100.0])
+    ground = rng.random((4000, 3)) * [20, 10, 0.1] + corner
+    far = rng.random((4000, 3)) * [20, 10, 0.1] + corner + [200, 0, 0]
+    classes = np.repeat(np.array([2, 64], np.uint8), 4000)
+    cloud = PointCloud(np.concatenate([ground, far]), {"classification": classes}, {"crs": WKT})
+    write(tmp_path / "tile.las", cloud)
+    result = json.loads(pdflow("info", tmp_path / "tile.las", "--json").out)
+    assert result["epsg"] == "EPSG:25832"
+    assert result["classes"] == {"2": 4000, "64": 4000}
+    # The gap between the two squares is no ground: 8000 points on 400 square metres.
+    assert result["density"] == pytest.approx(20, rel=0.2)
+    lines = [line.split() for line in pdflow("info", tmp_path / "tile.las").out.splitlines()]
+    assert ["epsg", "25832"] in lines
+    assert ["classes", "2", "4000", "ground"] in lines
+    assert ["64", "4000", "user", "defined"] in lines
+
+
+def test_density_does_not_depend_on_chunks(pdflow, scan, monkeypatch):
+    whole = json.loads(pdflow("info", scan, "--json").out)["density"]
+    monkeypatch.setattr(survey, "POINTS_HELD", 100)
+    monkeypatch.setattr("pdflow.io.CHUNK", 30)
+    assert json.loads(pdflow("info", scan, "--json").out)["density"] == whole
+
+
+@pytest.mark.parametrize(
+    "points", [[[1, 2, 3]], [[0, 0, 0], [0, 4, 1]], [[0, 0, 0], [1e9, 1e-9, 0]]]
+)
+def test_clouds_without_ground_have_no_density_or_a_finite_one(pdflow, tmp_path, points):
+    write(tmp_path / "few.npy", PointCloud(points))
+    result = json.loads(pdflow("info", tmp_path / "few.npy", "--json").out)
+    assert result["density"] is None or result["density"] > 0

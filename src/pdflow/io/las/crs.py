@@ -21,6 +21,9 @@ CRS_RECORDS = (
     ("LASF_Projection", 34737),
 )
 _GEOGRAPHIC, _PROJECTED, _VERTICAL = 2048, 3072, 4096
+_CODES_AND_BRACKETS = re.compile(
+    r"""(?:AUTHORITY|ID)\s*[\[(]\s*"EPSG"\s*,\s*"?([0-9]+)"?\s*[\])]|"[^"]*"|([\[\]()])"""
+)
 _UNDEFINED, _USER_DEFINED = 0, 32767
 
 
@@ -29,6 +32,30 @@ def read_crs(records: Iterable[Vlr]) -> str | None:
     by_key = {r.key: r.data for r in records}
     wkt = by_key.get(WKT_VLR, b"").rstrip(b"\0").decode("utf-8", "replace")
     return wkt if wkt.strip() else _epsg(by_key.get(GEOTIFF_KEYS, b""))
+
+
+def epsg_codes(crs: str) -> str | None:
+    """`EPSG:` and the code of a system, or those of its parts joined by +, from WKT or a code.
+
+    >>> epsg_codes('PROJCS["a",GEOGCS["b",AUTHORITY["EPSG","4258"]],AUTHORITY["EPSG","25832"]]')
+    'EPSG:25832'
+    >>> epsg_codes('COMPOUNDCRS["a",PROJCRS["b",ID["EPSG",25832]],VERTCRS["c",ID["EPSG",7837]]]')
+    'EPSG:25832+7837'
+    >>> epsg_codes("EPSG:4326"), epsg_codes("LOCAL_CS[]")
+    ('EPSG:4326', None)
+    """
+    if not is_wkt(crs):
+        return crs if re.fullmatch(r"EPSG:[0-9+]+", crs) else None
+    by_depth: dict[int, list[str]] = {}
+    depth = 0
+    for code, bracket in _CODES_AND_BRACKETS.findall(crs):
+        if code:
+            by_depth.setdefault(depth, []).append(code)
+        elif bracket:
+            depth += 1 if bracket in "[(" else -1
+    is_compound = crs.lstrip().upper().startswith("COMP")
+    codes = by_depth.get(1) or (by_depth.get(2) if is_compound else None)
+    return f"EPSG:{'+'.join(codes)}" if codes else None
 
 
 def is_wkt(crs: str) -> bool:
