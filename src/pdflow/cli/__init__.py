@@ -14,7 +14,9 @@ def start() -> int:
     """Run the command line and return the exit code, even if Ctrl-C comes while it is loaded."""
     try:
         from pdflow.cli.main import main
+        from pdflow.cli.stopping import end_after_signals
 
+        end_after_signals()
         return main()
     except KeyboardInterrupt:
         sys.stderr.write(f"{STOPPED_SENTENCE}\n")

@@ -122,6 +122,7 @@ def _terminated_like_interrupted() -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
+    stop.ends_commands = True  # type: ignore[attr-defined]
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import stat
 import tempfile
@@ -20,6 +21,20 @@ NO_STANDARD_OUTPUT = "pdflow does not write to standard output: name a file inst
 
 STALE = 86_400.0
 """Seconds without a change after which nobody is writing a temporary file any more."""
+
+
+_UNFINISHED: set[Path] = set()
+
+
+def discard_unfinished() -> None:
+    """Remove all temporary files of this process, which is about to end without its own clean-up.
+
+    >>> discard_unfinished()
+    """
+    for temporary in list(_UNFINISHED):
+        # A writer that begins again moves its first try to a longer name.
+        for file in temporary.parent.glob(f"{glob.escape(temporary.name)}*"):
+            file.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -44,6 +59,7 @@ def atomic_path(path: Path, suffix: str | None = None) -> Iterator[Path]:
         raise PdflowError(f"{path} cannot be written ({error.strerror}).") from error
     os.close(handle)
     temporary = Path(name)
+    _UNFINISHED.add(temporary)
     try:
         yield temporary
         temporary.chmod(target.stat().st_mode & 0o7777 if target.exists() else 0o666 & ~_umask())
@@ -56,6 +72,7 @@ def atomic_path(path: Path, suffix: str | None = None) -> Iterator[Path]:
         ) from error
     finally:
         temporary.unlink(missing_ok=True)
+        _UNFINISHED.discard(temporary)
 
 
 @cache
