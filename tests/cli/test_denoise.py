@@ -211,3 +211,59 @@ def test_an_input_is_only_overwritten_on_request(
     assert noisy.read_bytes() == before
     assert main(["denoise", str(noisy), "-o", str(noisy), "--overwrite"]) == 0
     assert noisy.read_bytes() != before
+
+
+def test_a_las_file_says_how_it_was_made_and_keeps_its_header(noisy: Path, tmp_path: Path) -> None:
+    kept = {"generating_software": "TerraScan", "file_source_id": 7, "system_identifier": "ALS"}
+    metadata = {"las": {"version": "1.2", "point_format": 0, **kept, "scales": [0.001] * 3}}
+    points = pdflow.read(noisy).points
+    pdflow.write(tmp_path / "in.las", pdflow.PointCloud(points, {}, metadata))
+    words = ["denoise", str(tmp_path / "in.las"), str(tmp_path / "out.las")]
+    assert main([*words, "--iterations", "1", "--seed", "3"]) == 0
+    before, after = (pdflow.read(tmp_path / f"{name}.las").metadata for name in ("in", "out"))
+    line = f"denoised by pdflow {pdflow.__version__} (model=pdflow, iterations=1, seed=3)"
+    assert after["comments"] == [f"{line}; before by TerraScan"]
+    assert after["las"].pop("generating_software") == f"pdflow {pdflow.__version__}"
+    before["las"].pop("generating_software")
+    assert after["las"] == before["las"]
+
+
+def test_ply_gets_a_comment_and_text_stays_plain(noisy: Path, tmp_path: Path) -> None:
+    assert main(["denoise", str(noisy), str(tmp_path / "out.ply"), "--iterations", "1"]) == 0
+    header = (tmp_path / "out.ply").read_bytes().partition(b"end_header")[0].decode()
+    assert f"comment denoised by pdflow {pdflow.__version__} (model=pdflow, iterations=1)" in header
+    few = pdflow.PointCloud(pdflow.read(noisy).points[:300])
+    pdflow.write(tmp_path / "in.xyz", few)
+    assert main(["denoise", str(tmp_path / "in.xyz"), str(tmp_path / "out.xyz")]) == 0
+    assert "#" not in (tmp_path / "out.xyz").read_text()
+
+
+def test_denoised_text_becomes_las_with_one_digit_more(noisy: Path, tmp_path: Path) -> None:
+    points = pdflow.read(noisy).points[:400].round(3)
+    np.savetxt(tmp_path / "in.txt", points, fmt="%.3f")
+    assert main(["denoise", str(tmp_path / "in.txt"), str(tmp_path / "out.las")]) == 0
+    assert pdflow.read(tmp_path / "out.las").metadata["las"]["scales"] == [1e-4] * 3
+
+
+def test_a_radius_that_asks_for_very_many_patches_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(0)
+    pdflow.write(tmp_path / "flat.npy", pdflow.PointCloud(rng.random((20_000, 3)) * [1, 1, 0.01]))
+    words = ["denoise", str(tmp_path / "flat.npy"), str(tmp_path / "out.npy"), "--radius", "1e-4"]
+    assert main(words) == 2
+    error = capsys.readouterr().err
+    assert "Patches of radius 0.0001 hold 1 points" in error
+    assert "about 20000" in error
+
+
+def test_the_bar_names_the_stages(
+    noisy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    for name, value in {"TERM": "xterm", "FORCE_COLOR": "1", "COLUMNS": "200"}.items():
+        monkeypatch.setenv(name, value)
+    assert main(["denoise", str(noisy), str(tmp_path / "out.ply"), "--iterations", "1"]) == 0
+    shown = capsys.readouterr().err
+    places = [shown.index(f"noisy.ply: {stage}") for stage in ("measuring noise", "pass 1 of 1")]
+    assert shown.index("loading the network") < places[0] < places[1]

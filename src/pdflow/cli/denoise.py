@@ -13,7 +13,9 @@ from pdflow.cli.files import (
     require_folders,
     say_dropped,
     split_output,
+    target_format,
 )
+from pdflow.cli.history import describe_run, with_digits, with_history
 from pdflow.cli.options import (
     AsJson,
     Device,
@@ -126,13 +128,14 @@ def run(
         jobs = without_existing(jobs)
     require_folders(jobs)
     passes, split = _count("--iterations", iterations), _count("--partitions", partitions)
+    with progress("loading the network", total=None):
+        from pdflow.device import named_device
+        from pdflow.pipeline.denoise import Denoiser, Mode, Outliers
+        from pdflow.weights import load_model
 
-    from pdflow.device import named_device
-    from pdflow.pipeline.denoise import Denoiser, Mode, Outliers
-    from pdflow.weights import load_model
-
+        network = load_model(model, named_device(device))
     denoiser = Denoiser(
-        load_model(model, named_device(device)),
+        network,
         mode=cast("Mode", mode),
         iterations=passes,
         partitions=split,
@@ -146,11 +149,16 @@ def run(
         seed=seed,
     )
 
+    history = describe_run(denoiser, model)
+
     def work(job: Job) -> Result:
         cloud, dropped = read_finite(job.source, format, drop_nonfinite)
-        with naming(job.source), progress(job.source.name, total=1.0) as advance:
-            denoised = denoiser(cloud, advance)
-        job.write(denoised.cloud, to)
+        with naming(job.source), progress(job.source.name, total=1.0, estimates=True) as steps:
+            denoised = denoiser(cloud, steps, steps.stage)
+            steps.stage("writing")
+            target = target_format(job.target, to)
+            clean = with_digits(denoised.cloud, cloud, target.name)
+            job.write(with_history(clean, history, target.name), to)
         return job.result(dropped=dropped, **denoised.report.as_dict())
 
     run_jobs(jobs, work, as_json, _describe)

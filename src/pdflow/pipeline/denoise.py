@@ -39,7 +39,7 @@ from pdflow.pipeline.outliers import find_outliers, within_noise
 from pdflow.pipeline.passes import Passed, Passes
 from pdflow.pipeline.patching import Cutting
 from pdflow.pipeline.plan import Plan, make_plan
-from pdflow.pipeline.progress import scaled
+from pdflow.pipeline.progress import Stage, scaled
 from pdflow.pipeline.restraint import longest_moves
 from pdflow.pipeline.results import Denoised, Report, with_columns, without_row_metadata
 
@@ -123,11 +123,20 @@ class Denoiser:
             raise PdflowError("max_move needs mode='points': resampled points are new ones.")
 
     @one_thread_after_fork()
-    def __call__(self, cloud: PointCloud, progress: Progress | None = None) -> Denoised:
-        """Denoise a cloud. `progress` is called with the share (0 to 1) done since last time."""
+    def __call__(
+        self, cloud: PointCloud, progress: Progress | None = None, stage: Stage | None = None
+    ) -> Denoised:
+        """Denoise a cloud.
+
+        progress  is called with the share (0 to 1) done since the last call
+        stage     is called with the name of each stage that begins
+        """
         start = time.perf_counter()
         advance = progress or (lambda share: None)
+        begin = stage or (lambda name: None)
+        begin("finding neighbours")
         given = Normalised.of(cloud)
+        begin("measuring noise")
         searching = 0.0 if self.outliers == "keep" else SHARE_OF_LIKELIHOOD
         outlier, noise = self._find_outliers(given.search, scaled(advance, searching))
         surface = given.search.subset(~outlier)
@@ -136,8 +145,9 @@ class Denoiser:
             noise = known_noise(surface, each)
         plan = self._plan(surface, noise)
         passed, apart = self._run_passes(
-            given, outlier, surface, noise, plan, scaled(advance, 1 - searching)
+            given, outlier, surface, noise, plan, scaled(advance, 1 - searching), begin
         )
+        begin("limiting motion")
         rows, moved, stopped = self._settle(given, outlier, surface, noise, passed, apart)
         result, shift = self._restore(cloud, given, outlier, rows, moved)
         lengths = fill_rows(np.empty(len(shift)), lambda part: np.linalg.norm(shift[part], axis=1))
@@ -206,6 +216,7 @@ class Denoiser:
         noise: NoiseEstimate,
         plan: Plan,
         progress: Progress,
+        stage: Stage,
     ) -> tuple[Passed, NDArray[np.int64]]:
         """The surface after all passes, and the rows of the outliers that stay in the cloud."""
         apart = np.flatnonzero(outlier[given.place])
@@ -225,7 +236,7 @@ class Denoiser:
             self.mode,
             may_stop=self.iterations == "auto",
         )
-        return passes(surface, noise, plan, count - len(apart), progress), apart
+        return passes(surface, noise, plan, count - len(apart), progress, stage), apart
 
     def _settle(
         self,

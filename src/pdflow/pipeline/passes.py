@@ -18,7 +18,7 @@ from pdflow.model import PDFlow
 from pdflow.noise.estimate import NoiseEstimate, estimate_noise
 from pdflow.pipeline.patching import Cutting, Piece, conditioning_noise, cut_pieces, network_frames
 from pdflow.pipeline.plan import Conditioning, Plan, conditioning_scale
-from pdflow.pipeline.progress import scaled
+from pdflow.pipeline.progress import Stage, scaled
 
 BLEND_SHARPNESS = 8.0
 """Of the weights of patches when they are stitched."""
@@ -68,15 +68,18 @@ class Passes:
         plan: Plan,
         count: int,
         progress: Progress,
+        stage: Stage = lambda name: None,
     ) -> Passed:
         """Make the passes of a plan.
 
         count  points of the result if it is resampled
+        stage  is called with the name of each pass
         """
         after, done = noise, 0
         inference = self.model.inference
         resampled = self.mode == "resample"
         while done < plan.passes:
+            stage(f"pass {done + 1} of {plan.passes}")
             conditioning = Conditioning(noise, conditioning_scale(inference, done, plan.passes))
             # Only the last pass resamples: averaging patches is more accurate than picking single
             # predictions. An earlier pass resamples only to add points, which helps the next one.

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pdflow.backends import Progress
+
+Stage = Callable[[str], None]
+"""Called with the name of a stage when it begins."""
 
 
 def scaled(progress: Progress, scale: float) -> Progress:
