@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import importlib
+import json
 import sys
 from pathlib import Path
 
 import pytest
 
-from pdflow.lazy import lazy_names
+from pdflow import lazy
+from pdflow.lazy import install_hint, lazy_names
 
 PACKAGES = ["pdflow", "pdflow.geometry", "pdflow.metrics", "pdflow.noise"]
 
@@ -55,3 +57,30 @@ def test_a_module_is_imported_when_its_name_is_first_used(tmp_path, monkeypatch)
 
 def test_names_are_sorted() -> None:
     assert lazy_names("toy", {"b": ["z", "a"], "a": ["m"]})[2] == ["a", "m", "z"]
+
+
+def test_hints_for_a_clone_name_the_clone() -> None:
+    clone = Path(lazy.__file__).parents[2]
+    assert install_hint("las") == f"pip install -e '{clone}[las]'"
+
+
+@pytest.mark.parametrize(
+    ("origin", "what"),
+    [
+        (None, "pdflow"),
+        ('{"url": "https://example.org/pdflow.whl"}', "pdflow"),
+        ('{"url": "file:///no/such/clone"}', "pdflow"),
+        ("FOLDER", "FOLDER"),
+    ],
+)
+def test_hints_for_an_installed_package_name_where_it_came_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, origin: str | None, what: str
+) -> None:
+    class Installed:
+        def read_text(self, name: str) -> str | None:
+            assert name == "direct_url.json"
+            return json.dumps({"url": tmp_path.as_uri()}) if origin == "FOLDER" else origin
+
+    monkeypatch.setattr("importlib.metadata.distribution", lambda name: Installed())
+    monkeypatch.setattr(lazy, "__file__", str(tmp_path / "site-packages" / "pdflow" / "lazy.py"))
+    assert install_hint("e57") == f"pip install '{what.replace('FOLDER', str(tmp_path))}[e57]'"

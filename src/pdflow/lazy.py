@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -45,14 +47,39 @@ def require(module: str, extra: str, purpose: str) -> ModuleType:
 
     >>> require("json", extra="las", purpose="Reading LAS").__name__
     'json'
-    >>> require("no_such_module", extra="las", purpose="Reading LAS")
+    >>> require("no_such_module", extra="las", purpose="Reading LAS")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    pdflow.errors.MissingExtraError: Reading LAS needs an extra: pip install 'pdflow[las]'.
+    pdflow.errors.MissingExtraError: Reading LAS needs an extra: pip install ...[las]'.
     """
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise MissingExtraError(
-            f"{purpose} needs an extra: pip install 'pdflow[{extra}]'."
-        ) from error
+        raise MissingExtraError(f"{purpose} needs an extra: {install_hint(extra)}.") from error
+
+
+def install_hint(extra: str) -> str:
+    """The command that adds an extra to this very installation: a clone, or the package index.
+
+    >>> install_hint("las").endswith("[las]'")
+    True
+    """
+    source = Path(__file__).parents[2]
+    if (source / "pyproject.toml").is_file():
+        return f"pip install -e '{source}[{extra}]'"
+    return f"pip install '{_installed_from() or 'pdflow'}[{extra}]'"
+
+
+def _installed_from() -> Path | None:
+    """The folder that pip installed this package from, if it is still there."""
+    from importlib.metadata import PackageNotFoundError, distribution
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
+
+    try:
+        origin = json.loads(distribution("pdflow").read_text("direct_url.json") or "{}")
+    except (PackageNotFoundError, ValueError):
+        return None
+    url = urlsplit(str(origin.get("url", "")))
+    folder = Path(url2pathname(url.path))
+    return folder if url.scheme == "file" and folder.is_dir() else None

@@ -54,3 +54,34 @@ def test_one_noise_may_stand_for_a_list(tmp_path: Path) -> None:
     path = tmp_path / "some.toml"
     path.write_text("[data]\nnoise = 'laplace'\n")
     assert load_recipe(path).data.noise == ("laplace",)
+
+
+def test_a_recipe_changes_settings_of_its_base(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text('base = "pdflow"\n[data]\ndeform = 0.3\n')
+    (tmp_path / "again.toml").write_text('base = "mine.toml"\n[optim]\nlr = 1e-4\n')
+    base, again = load_recipe("pdflow"), load_recipe(tmp_path / "again.toml")
+    assert again.name == "again"
+    assert (again.data.deform, again.optim.lr) == (0.3, 1e-4)
+    assert (again.model, again.loss) == (base.model, base.loss)
+    assert again.optim.steps == base.optim.steps
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('base = "mine.toml"', "is its own base"),
+        ('base = "other.toml"', "No recipe .*other.toml"),
+        ("base = 3", "base is 3: give the name"),
+    ],
+)
+def test_bad_bases_are_one_sentence(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "mine.toml").write_text(text)
+    with pytest.raises(PdflowError, match=message):
+        load_recipe(tmp_path / "mine.toml")
+
+
+def test_a_mistake_names_the_file_that_it_is_in(tmp_path: Path) -> None:
+    (tmp_path / "base.toml").write_text("[optim]\nsteps = 0\n")
+    (tmp_path / "mine.toml").write_text('base = "base.toml"\n[optim]\nsteps = 5\n')
+    with pytest.raises(PdflowError, match=r"base\.toml: A recipe needs"):
+        load_recipe(tmp_path / "mine.toml")

@@ -18,8 +18,8 @@ import pytest
 import torch
 
 import pdflow
-from pdflow.train.recipe import Recipe
-from pdflow.train.run import train
+from pdflow.train.recipe import Recipe, load_recipe
+from pdflow.train.run import fit_to_device, train
 from pdflow.train.shapes import Shapes
 from pdflow.weights import load_model, read_provenance
 
@@ -119,7 +119,7 @@ def test_without_tensorboard_one_sentence_says_so(
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     said: list[str] = []
     train(tiny(1), shapes, tmp_path, "cpu", say=said.append)
-    assert sum("pdflow[train]" in sentence for sentence in said) == 1
+    assert sum("[train]" in sentence for sentence in said) == 1
 
 
 def test_training_needs_neither_numba_nor_typer(tmp_path: Path, sphere: np.ndarray) -> None:
@@ -152,3 +152,43 @@ train(load_recipe(folder / "recipe.toml"), Shapes({{"a": [sphere], "b": [sphere]
     assert done.returncode == 0, done.stderr
     assert "2 steps, done" in done.stdout
     assert (tmp_path / "patch.png").is_file()
+
+
+def test_hold_outs_of_other_data_are_left_out_with_a_sentence(
+    tiny: MakeRecipe, shapes: Shapes, tmp_path: Path
+) -> None:
+    recipe = tiny(1)
+    recipe = replace(recipe, data=replace(recipe.data, holdout=("block", "eros")))
+    said: list[str] = []
+    train(recipe, shapes, tmp_path, "cpu", say=said.append)
+    assert any("(block, eros) is in this data" in sentence for sentence in said)
+    kept = read_provenance(tmp_path / "model.safetensors")["recipe"]
+    assert kept["data"]["holdout"] == []
+    mixed = replace(recipe, data=replace(recipe.data, holdout=("egg", "eros")))
+    with pytest.raises(pdflow.PdflowError, match="'eros' is not among"):
+        train(mixed, shapes, tmp_path / "mixed", "cpu", say=said.append)
+
+
+def test_batches_fit_a_cpu() -> None:
+    said: list[str] = []
+    default = load_recipe("pdflow")
+    fitted = fit_to_device(default, "cpu", said.append).optim
+    assert (default.optim.batch, fitted.batch) == (64, 8)
+    assert fitted.lr == pytest.approx(default.optim.lr / 8**0.5)
+    assert said == ["on a CPU: batches of 8 patches instead of 64, rate 0.00053 instead of 0.0015"]
+    small = load_recipe("pdflow-small")
+    assert fit_to_device(small, "cpu") == small
+    assert fit_to_device(default, "cuda") == default
+
+
+def test_the_log_starts_at_step_1_and_is_drawn(
+    tiny: MakeRecipe, shapes: Shapes, tmp_path: Path
+) -> None:
+    pytest.importorskip("matplotlib")
+    train(_held_out(tiny(6)), shapes, tmp_path, "cpu", say=lambda sentence: None)
+    lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines if "loss" in line] == [1, 2, 5, 6]
+    picture = (tmp_path / "curves.png").read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    train(_held_out(tiny(9)), shapes, tmp_path, "cpu", say=lambda sentence: None)
+    assert (tmp_path / "curves.png").read_bytes() != picture

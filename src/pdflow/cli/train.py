@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from math import inf
 from pathlib import Path
+from time import monotonic
 from typing import Annotated
 
 import typer
@@ -30,7 +31,7 @@ def run(
         ),
     ] = None,
     minutes: Annotated[
-        float, option("--minutes T", "Stop and save after this time.", min=0.0)
+        float, option("--minutes T", "Stop and save after this time, reading included.", min=0.0)
     ] = inf,
     anneal: Annotated[
         bool,
@@ -64,11 +65,14 @@ def run(
     from pdflow.train.recipe import load_recipe
     from pdflow.train.run import train
 
+    start = monotonic()
     chosen = load_recipe(recipe)
+    with progress("reading shapes", total=None):
+        source = read_source(data, chosen.data.resolutions, cache or output / "cache")
     if holdout is not None:
         names = tuple(split_names(holdout))
+        source.split(names)  # an error if one of them is not there
         chosen = replace(chosen, data=replace(chosen.data, holdout=names))
-    source = read_source(data, chosen.data.resolutions, cache or output / "cache")
     is_first = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun starts
     silent = nullcontext(lambda share: None)
     with progress("training", total=1.0) if is_first else silent as advance:
@@ -77,7 +81,7 @@ def run(
             source,
             output,
             named_device(device),
-            minutes=minutes,
+            minutes=max(0.0, minutes - (monotonic() - start) / 60),
             anneal=anneal,
             init=init,
             say=typer.echo,

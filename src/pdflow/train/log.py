@@ -1,4 +1,4 @@
-"""The log of a run: lines of JSON, and curves for TensorBoard."""
+"""The log of a run: lines of JSON, and the same figures as curves."""
 
 from __future__ import annotations
 
@@ -8,14 +8,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-LOG = "log.jsonl"
+from pdflow.io.atomic import atomic_path
+from pdflow.lazy import install_hint
+
+LOG, CURVES = "log.jsonl", "curves.png"
 _PLACE = ("step", "seconds", "share")
 
 
 class RunLog:
-    """Appends figures to log.jsonl in a folder, and to TensorBoard if it is installed.
+    """Appends figures to log.jsonl in a folder, and draws them.
 
     say  prints a sentence for the user
+
+    With the extra `train`, curves are in curves.png and in TensorBoard; without it one sentence
+    says so.
     """
 
     def __init__(self, folder: Path, say: Callable[[str], None]) -> None:
@@ -26,7 +32,7 @@ class RunLog:
         except ImportError:
             say(
                 f"TensorBoard is not installed, so figures go to {self._path} only: "
-                "pip install 'pdflow[train]' brings it."
+                f"{install_hint('train')} brings it."
             )
         else:
             self._board = SummaryWriter(str(folder))
@@ -43,7 +49,34 @@ class RunLog:
             if name not in _PLACE:
                 self._board.add_scalar(f"{group}/{name}", value, line["step"])
 
+    def draw(self) -> None:
+        """Draw the whole log of the folder, earlier runs included, if matplotlib is there."""
+        try:
+            from matplotlib.figure import Figure
+        except ImportError:
+            return
+        lines = [json.loads(line) for line in self._path.read_text().splitlines()]
+        figure = Figure(figsize=(10, 4), layout="constrained")
+        panels = figure.subplots(1, 2)
+        _plot(panels[0], "training", lines, ["loss"])
+        validated = [line for line in lines if "validation" in line]
+        names = [name for name in (validated or [{}])[-1] if "@" in name]
+        _plot(panels[1], "validation (doing nothing: 1)", validated, names)
+        with atomic_path(self._path.with_name(CURVES)) as temporary:
+            figure.savefig(temporary, format="png")
+
     def close(self) -> None:
         """Flush what TensorBoard still holds in memory."""
         if self._board is not None:
             self._board.close()
+
+
+def _plot(axes: Any, title: str, lines: list[dict[str, Any]], names: list[str]) -> None:
+    """Curves of figures by name over the steps of a run; what is not finite leaves a gap."""
+    for name in names:
+        found = [line for line in lines if line.get(name) is not None]
+        axes.plot([line["step"] for line in found], [line[name] for line in found], label=name)
+    axes.set(title=title, xlabel="step", yscale="log")
+    axes.grid(alpha=0.3)
+    if names:
+        axes.legend()

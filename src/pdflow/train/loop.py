@@ -29,6 +29,9 @@ from pdflow.train.validation import Validation
 LOG_EVERY = 500
 """Steps between two lines of the log, which hold the mean of their losses."""
 
+EARLY_LINES = (1, 2, 5, 10, 20, 50, 100, 200)
+"""Steps with a line before that, so that a run shows at once whether and how fast it learns."""
+
 CLOCK_EVERY = 10
 """Steps on a GPU between two readings of the clock, each of which waits for steps before it."""
 
@@ -101,7 +104,7 @@ class Trainer:
         """Train until the recipe's last step, or until the minutes are over.
 
         anneal   let the schedule end with the minutes instead of with the recipe's steps
-        log      gets the figures of every LOG_EVERY steps, and those of each validation
+        log      gets the figures of the first steps, of every LOG_EVERY, and of each validation
         advance  gets the share of the run that was made since the last call
         """
         if anneal and minutes == inf:
@@ -132,7 +135,8 @@ class Trainer:
                 advance(share - self.share)
                 self.share = share
                 over = over or share >= 1
-                if self.step_count % LOG_EVERY == 0 or over:
+                early = self.step_count in EARLY_LINES
+                if early or self.step_count % LOG_EVERY == 0 or over:
                     log(self._line((self.step_count - first_step) / max(seconds - begun, 1e-9)))
                 if self.validation and self.validation.is_due(self.step_count, over):
                     log(self._validate(self.validation))

@@ -18,6 +18,9 @@ try:
 except ModuleNotFoundError:  # Python 3.10
     import tomli as tomllib
 
+BASE = "base"
+"""The entry of a recipe that names the one whose settings it changes."""
+
 CUTS = ("noisy", "clean")
 SCHEDULES = ("cosine", "constant", "plateau")
 
@@ -149,17 +152,12 @@ def shipped_recipes() -> list[str]:
 
 
 def load_recipe(name_or_path: str | Path) -> Recipe:
-    """A shipped recipe by name, or any TOML file by path."""
-    path = Path(name_or_path)
-    if str(name_or_path) in shipped_recipes():
-        path = Path(str(resources.files("pdflow.train") / "recipes" / f"{name_or_path}.toml"))
-    if not path.is_file():
-        known = ", ".join(shipped_recipes())
-        raise PdflowError(f"No recipe {str(path)!r}: give a TOML file or one of {known}.")
-    try:
-        values = tomllib.loads(path.read_text())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise PdflowError(f"{path} is not a TOML file ({error}).") from error
+    """A shipped recipe by name, or any TOML file by path.
+
+    A file that begins with `base = "pdflow"` changes settings of that recipe and keeps the others;
+    the base is a shipped recipe, or a file beside this one.
+    """
+    path = _find(str(name_or_path), Path())
     sections: dict[str, type[Any]] = {
         "model": FlowConfig,
         "inference": InferenceConfig,
@@ -168,13 +166,49 @@ def load_recipe(name_or_path: str | Path) -> Recipe:
         "optim": OptimConfig,
         "validation": ValidationConfig,
     }
-    unknown = sorted(set(values) - set(sections))
-    if unknown:
-        raise PdflowError(f"{path}: unknown section [{unknown[0]}]: use {', '.join(sections)}.")
+    values: dict[str, dict[str, Any]] = {name: {} for name in sections}
+    for file, written in reversed(_with_bases(path)):
+        unknown = sorted(set(written) - set(sections))
+        if unknown:
+            raise PdflowError(f"{file}: unknown section [{unknown[0]}]: use {', '.join(sections)}.")
+        for name, kind in sections.items():
+            section = written.get(name, {})
+            _section(kind, section, file, name)  # names the file that a mistake is in
+            values[name] |= section
     made: dict[str, Any] = {
-        name: _section(kind, values.get(name, {}), path, name) for name, kind in sections.items()
+        name: _section(kind, values[name], path, name) for name, kind in sections.items()
     }
     return Recipe(path.stem, **made)
+
+
+def _find(name: str, folder: Path) -> Path:
+    """The file of a shipped recipe, or the one at a path relative to `folder`."""
+    if name in shipped_recipes():
+        return Path(str(resources.files("pdflow.train") / "recipes" / f"{name}.toml"))
+    path = folder / name
+    if not path.is_file():
+        known = ", ".join(shipped_recipes())
+        raise PdflowError(f"No recipe {str(path)!r}: give a TOML file or one of {known}.")
+    return path
+
+
+def _with_bases(path: Path) -> list[tuple[Path, dict[str, Any]]]:
+    """A recipe, its base, the base of that and so on, each with the values that it sets itself."""
+    found: list[tuple[Path, dict[str, Any]]] = []
+    while True:
+        if path in [file for file, _ in found]:
+            raise PdflowError(f"{path} is its own base: let `base` name another recipe.")
+        try:
+            values = tomllib.loads(path.read_text())
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise PdflowError(f"{path} is not a TOML file ({error}).") from error
+        base = values.pop(BASE, None)
+        found.append((path, values))
+        if base is None:
+            return found
+        if not isinstance(base, str):
+            raise PdflowError(f"{path}: base is {base!r}: give the name of a recipe.")
+        path = _find(base, path.parent)
 
 
 def _section(kind: type[Section], values: dict[str, Any], path: Path, name: str) -> Section:

@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
@@ -20,7 +21,7 @@ from pdflow.train.log import RunLog
 from pdflow.train.loop import Trainer
 from pdflow.train.recipe import Recipe
 from pdflow.train.scans import ScanPool
-from pdflow.train.shapes import Source
+from pdflow.train.shapes import Shapes, Source
 from pdflow.train.validation import Validation
 from pdflow.weights import save_model
 
@@ -31,6 +32,9 @@ SAVE_EVERY = 300.0
 
 SEEDS_PER_SCAN = 96
 """Surroundings that are found in every made scan."""
+
+CPU_BATCH = 8192
+"""Most points in a batch on a CPU: a step of the default network then takes seconds."""
 
 Say = Callable[[str], None]
 
@@ -63,6 +67,7 @@ def train(
         if torch.device(device).index is not None:
             torch.cuda.set_device(device)
     workers = Workers.join(device)
+    recipe = fit_to_device(_with_known_holdout(recipe, shapes, say), device, say)
     kept, held = shapes.split(recipe.data.holdout)
     generator = torch.Generator(device).manual_seed(recipe.optim.seed)
     pool = kept.pool(recipe.data.seeds, recipe.model.patch_points, generator)
@@ -86,6 +91,34 @@ def train(
             trainer.fit(minutes, anneal=anneal)
     workers.leave()
     return trainer
+
+
+def fit_to_device(recipe: Recipe, device: str, say: Say = print) -> Recipe:
+    """The recipe with batches that a CPU can make steps of; on a GPU it stays.
+
+    The learning rate shrinks with the square root of the batch, as the noise of its gradient grows.
+    """
+    batch = max(1, min(recipe.optim.batch, CPU_BATCH // recipe.model.patch_points))
+    if torch.device(device).type != "cpu" or batch == recipe.optim.batch:
+        return recipe
+    rate = recipe.optim.lr * math.sqrt(batch / recipe.optim.batch)
+    say(
+        f"on a CPU: batches of {batch} patches instead of {recipe.optim.batch}, "
+        f"rate {rate:.2g} instead of {recipe.optim.lr:.2g}"
+    )
+    return replace(recipe, optim=replace(recipe.optim, batch=batch, lr=rate))
+
+
+def _with_known_holdout(recipe: Recipe, shapes: Source, say: Say) -> Recipe:
+    """The recipe without its held-out shapes if the data has none of them: it is other data."""
+    names = recipe.data.holdout
+    if not names or not isinstance(shapes, Shapes) or set(names) & set(shapes.clouds):
+        return recipe
+    say(
+        f"none of the recipe's held-out shapes ({', '.join(names)}) is in this data, so all shapes "
+        "are trained on and none is validated: name some with --holdout"
+    )
+    return replace(recipe, data=replace(recipe.data, holdout=()))
 
 
 class _Book:
@@ -121,6 +154,7 @@ class _Book:
         self._say(f"{weights}: {trainer.step_count} steps, {done}")
 
     def _write(self) -> None:
+        self._log.draw()
         save_checkpoint(self._trainer, self._folder / CHECKPOINT)
         origin = provenance(self._trainer, self._data_sha256)
         save_model(self._folder / WEIGHTS, self._trainer.averaged(), origin)

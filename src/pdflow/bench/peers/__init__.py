@@ -17,6 +17,7 @@ from pdflow.bench.cases import Case, Points
 from pdflow.bench.methods import Method, Output
 from pdflow.bench.peers import cgal, open3d, pcl
 from pdflow.bench.peers.rule import Neighbourhood, Rule, tuned_rules
+from pdflow.lazy import install_hint
 
 Smooth = Callable[[Points, Neighbourhood, Rule], Points]
 
@@ -51,7 +52,7 @@ class Peer:
             return "unknown"
 
 
-_EXTRA = "pip install 'pdflow[bench]'"
+_EXTRA = install_hint("bench")
 PEERS = (
     Peer("cgal-jet", "CGAL", _EXTRA, cgal.jet),
     Peer("cgal-bilateral", "CGAL", _EXTRA, cgal.bilateral),
