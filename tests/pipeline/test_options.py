@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pdflow.errors import PdflowError
-from pdflow.pipeline.options import as_numbers, check_choice, check_number, check_whole_number
+from pdflow.pipeline.options import check_choice, check_number, check_whole_number
 
 
 @pytest.mark.parametrize(
@@ -39,11 +39,3 @@ def test_choices_are_listed() -> None:
     check_choice("mode", "a", ("a", "b"))
     with pytest.raises(PdflowError, match=r"^mode is 'c': choose 'a' or 'b'\.$"):
         check_choice("mode", "c", ("a", "b"))
-
-
-def test_points_must_be_numbers() -> None:
-    assert as_numbers([[1, 2, 3]]).dtype.kind == "i"
-    assert as_numbers(np.array([[1, 2.5, 3]], dtype=object)).dtype == np.float64
-    for wrong in (["a", "b", "c"], [[1, 2], [3]], object()):
-        with pytest.raises(PdflowError, match="are no numbers"):
-            as_numbers(wrong)

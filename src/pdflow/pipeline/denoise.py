@@ -122,6 +122,17 @@ class Denoiser:
         if self.max_move is not None and self.mode != "points":
             raise PdflowError("max_move needs mode='points': resampled points are new ones.")
 
+    @property
+    def added(self) -> tuple[str, ...]:
+        """Attributes that a run adds to a cloud."""
+        asked = {"displacement": self.displacement, "outlier": self.outliers == "mark"}
+        return tuple(name for name, wanted in asked.items() if wanted)
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether every point of a cloud keeps its row."""
+        return self.mode == "points" and self.outliers != "remove"
+
     @one_thread_after_fork()
     def __call__(
         self, cloud: PointCloud, progress: Progress | None = None, stage: Stage | None = None

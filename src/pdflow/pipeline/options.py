@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pdflow.errors import PdflowError
 
@@ -32,19 +31,3 @@ def check_number(name: str, value: Any, lowest: float, remedy: str) -> None:
     is_number = isinstance(value, (int, float, np.integer, np.floating))
     if not (is_number and lowest <= value < np.inf):
         raise PdflowError(f"{name} is {value!r}: {remedy}.")
-
-
-def as_numbers(points: Any) -> NDArray[Any]:
-    """An array of real numbers, whatever its shape."""
-    try:
-        array = np.asarray(points)
-        if array.dtype.kind == "O":
-            array = array.astype(np.float64)
-    except (TypeError, ValueError):
-        array = np.empty(0, dtype=object)
-    if array.dtype.kind not in "biuf":
-        raise PdflowError(
-            f"Points in this {type(points).__name__} are no numbers: give one row (x, y, z) per "
-            "point, or a cloud from `pdflow.read`."
-        )
-    return array
