@@ -23,6 +23,8 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/mypy tests/typing
+	@if $(BIN)/pyright --version >/dev/null 2>&1; then $(BIN)/pyright --pythonpath $(BIN)/python; \
+	else echo "pyright skipped: Node.js does not run here"; fi
 
 imports: $(STAMP)
 	$(BIN)/lint-imports
