@@ -34,3 +34,20 @@ def test_clouds_and_meshes_are_compared_as_objects() -> None:
     assert cloud != PointCloud(np.eye(3))
     assert mesh in [TriangleMesh(np.eye(3), [[0, 1, 2]]), mesh]
     assert len({cloud, mesh}) == 2
+
+
+def test_a_cloud_says_what_it_is_in_one_line() -> None:
+    points = np.linspace([0, 0, 0], [2.07, 2.1, 0.58], 10_000)
+    colors = np.zeros((10_000, 3), np.uint8)
+    cloud = PointCloud(points, {"colors": colors, "intensity": np.arange(10_000)})
+    assert repr(cloud) == "PointCloud: 10,000 points, colors, intensity; 2.1 x 2.1 x 0.6"
+    assert repr(PointCloud(np.empty((0, 3)))) == "PointCloud: 0 points; no extent"
+
+
+@pytest.mark.parametrize("values", [[np.nan, 1.0], ["<b>", "c"], [True, False], [None, {}]])
+def test_any_attribute_is_shown_in_a_notebook(values: list) -> None:
+    cloud = PointCloud(np.eye(3)[:2], {"<script>": np.array(values)})
+    page = cloud._repr_html_()
+    assert page.count("<tr>") == 3
+    assert "&lt;script&gt;" in page
+    assert "<script>" not in page

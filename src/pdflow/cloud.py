@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pdflow.errors import PdflowError
+from pdflow.reprs import counted, extent, html_table
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class PointCloud:
     """Points with all attributes and metadata of their file.
 
@@ -27,6 +28,8 @@ class PointCloud:
                 dict under the format's name, such as `las` or `ply`.
 
     >>> cloud = PointCloud([[0, 0, 0], [1, 2, 3]], {"intensity": np.array([7, 9], np.uint16)})
+    >>> cloud
+    PointCloud: 2 points, intensity; 1.0 x 2.0 x 3.0
     >>> len(cloud), cloud.points.dtype.name, cloud[1:].attributes["intensity"].tolist()
     (2, 'float64', [9])
     """
@@ -58,6 +61,18 @@ class PointCloud:
     def __len__(self) -> int:
         return len(self.points)
 
+    def __repr__(self) -> str:
+        """Points, attributes and extent in one line."""
+        what = ", ".join([counted(len(self), "point"), *self.attributes])
+        return f"PointCloud: {what}; {extent(self.points)}"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (name, values.dtype, values.shape[1] if values.ndim > 1 else 1, _range(values))
+            for name, values in {"points": self.points, **self.attributes}.items()
+        ]
+        return html_table(repr(self), rows, ("", "type", "columns", "range"))
+
     def __getitem__(self, rows: Any) -> PointCloud:
         """Some rows (slice, mask or index array) with all attributes and metadata."""
         if isinstance(rows, (int, np.integer)):
@@ -86,3 +101,11 @@ class PointCloud:
             {k: np.concatenate([c.attributes[k] for c in chunks]) for k in chunks[0].attributes},
             chunks[0].metadata,
         )
+
+
+def _range(values: NDArray[Any]) -> str:
+    """Smallest and largest of numbers."""
+    if values.dtype.kind not in "biuf" or not values.size:
+        return ""
+    low, high = values.min(), values.max()
+    return f"{low:.6g} to {high:.6g}" if values.dtype.kind == "f" else f"{low} to {high}"

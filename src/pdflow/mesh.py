@@ -8,14 +8,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pdflow.errors import PdflowError
+from pdflow.reprs import counted, extent
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class TriangleMesh:
     """Vertices (V, 3) float64 and faces (F, 3) int64 of vertex rows.
 
-    >>> TriangleMesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]]).areas.tolist()
-    [0.5]
+    >>> mesh = TriangleMesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]])
+    >>> mesh, mesh.areas.tolist()
+    (TriangleMesh: 3 vertices, 1 face; 1.0 x 1.0 x 0.0, [0.5])
     """
 
     vertices: NDArray[np.float64]
@@ -29,6 +31,11 @@ class TriangleMesh:
                 f"A face points at vertex {self.faces.max()} (or below 0) but the mesh has "
                 f"{len(self.vertices)} vertices: the file is damaged."
             )
+
+    def __repr__(self) -> str:
+        """Vertices, faces and extent in one line."""
+        what = f"{counted(len(self.vertices), 'vertex')}, {counted(len(self.faces), 'face')}"
+        return f"TriangleMesh: {what}; {extent(self.vertices)}"
 
     @property
     def triangles(self) -> NDArray[np.float64]:

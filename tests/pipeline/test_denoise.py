@@ -115,3 +115,17 @@ def test_balls_can_grow_patches(
     noisy = sphere(2000)
     clean = denoise(noisy, model=model, radius=0.8)
     assert off_sphere(clean) < 0.7 * off_sphere(noisy)
+
+
+def test_a_run_is_logged_and_its_options_are_short(
+    model: PDFlow, sphere: Sphere, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = Denoiser(model, iterations=1)
+    assert len(repr(run)) < 300
+    with caplog.at_level("INFO", logger="pdflow"):
+        run(PointCloud(sphere(200)))
+    assert [record.getMessage().split()[0] for record in caplog.records] == [
+        "200",
+        "pass",
+        "Report:",
+    ]

@@ -10,7 +10,9 @@ import pytest
 import pdflow
 from pdflow.cloud import PointCloud
 from pdflow.errors import LossWarning
-from pdflow.pipeline.results import with_columns, without_row_metadata
+from pdflow.pipeline.results import Denoised, Report, with_columns, without_row_metadata
+
+REPORT = Report(10_000, 9_998, 2, 0.02, 0.004, 1, 1, 0.015, 0.0812345, 0, 3.21)
 
 MESH = """ply
 format ascii 1.0
@@ -55,3 +57,18 @@ def test_an_organised_cloud_has_no_lines_where_rows_are_new(tmp_path: Path) -> N
     assert pdflow.read(tmp_path / "new.pcd").metadata["pcd"]["height"] == 1
     assert without_row_metadata(cloud).metadata["crs"] == "x"
     assert cloud.metadata == metadata
+
+
+def test_a_report_reads_as_one_line() -> None:
+    assert repr(REPORT) == (
+        "Report: 9,998 points, noise 0.02 -> 0.004, 1 pass, moved by 0.015 (at most 0.0812), "
+        "2 outliers, 3.2 s"
+    )
+
+
+def test_a_notebook_shows_a_cloud_and_its_report() -> None:
+    done = Denoised(PointCloud(np.eye(3)), REPORT)
+    assert repr(done).splitlines() == [repr(done.cloud), repr(REPORT)]
+    page = done._repr_html_()
+    assert page.count("<table>") == 2
+    assert "<tr><td>noise before</td><td>0.02</td></tr>" in page

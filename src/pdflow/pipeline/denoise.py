@@ -13,6 +13,7 @@ each pass makes of it. All stages ask that one.
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -52,6 +53,7 @@ OVERLAP = 3.0
 """Patches that a point is in by default: two of them are a few percent less accurate."""
 SHARE_OF_LIKELIHOOD = 0.6
 """Share of a run that the search for outliers by likelihood takes, for the progress bar."""
+_LOG = logging.getLogger(__name__)
 Points = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
@@ -87,7 +89,7 @@ class Denoiser:
     (300, 1)
     """
 
-    model: PDFlow
+    model: PDFlow = field(repr=False)
     mode: Mode = "points"
     iterations: int | Literal["auto"] = "auto"
     partitions: int | Literal["auto"] = "auto"
@@ -155,6 +157,14 @@ class Denoiser:
             each = level if np.ndim(level) == 0 else np.asarray(level)[given.first_rows][~outlier]
             noise = known_noise(surface, each)
         plan = self._plan(surface, noise)
+        _LOG.info(
+            "%d points, %d of them outliers; noise %.4g; passes %d, partitions %d",
+            len(cloud),
+            np.count_nonzero(outlier[given.place]),
+            noise.sigma,
+            plan.passes,
+            plan.partitions,
+        )
         passed, apart = self._run_passes(
             given, outlier, surface, noise, plan, scaled(advance, 1 - searching), begin
         )
@@ -175,6 +185,7 @@ class Denoiser:
             held_back={"bound": int(np.count_nonzero(stopped))},
             seconds=time.perf_counter() - start,
         )
+        _LOG.info("%s", report)
         return Denoised(result, report)
 
     def _find_outliers(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -19,6 +20,8 @@ from pdflow.noise.estimate import NoiseEstimate, estimate_noise
 from pdflow.pipeline.patching import Cutting, Piece, conditioning_noise, cut_pieces, network_frames
 from pdflow.pipeline.plan import Conditioning, Plan, conditioning_scale
 from pdflow.pipeline.progress import Stage, scaled
+
+_LOG = logging.getLogger(__name__)
 
 BLEND_SHARPNESS = 8.0
 """Of the weights of patches when they are stitched."""
@@ -91,6 +94,7 @@ class Passes:
             done += 1
             search = NeighborSearch(points)
             after = estimate_noise(search)
+            _LOG.info("pass %d of %d: noise %.4g remains", done, plan.passes, after.sigma)
             converged = self.may_stop and after.sigma <= CONVERGED * noise.sigma
             if converged and not resampled:
                 break

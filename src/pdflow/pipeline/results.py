@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from pdflow.cloud import PointCloud
 from pdflow.errors import LossWarning
+from pdflow.reprs import counted, html_table
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """What a run did. Lengths are in the cloud's own unit.
 
@@ -50,8 +51,22 @@ class Report:
         """The report as JSON types."""
         return asdict(self)
 
+    def __repr__(self) -> str:
+        """The most important of it in one line."""
+        return (
+            f"Report: {counted(self.points_out, 'point')}, noise {self.noise_before:.3g} -> "
+            f"{self.noise_after:.3g}, {counted(self.iterations, 'pass')}, moved by "
+            f"{self.mean_displacement:.3g} (at most {self.max_displacement:.3g}), "
+            f"{counted(self.outliers, 'outlier')}, {self.seconds:.1f} s"
+        )
 
-@dataclass(frozen=True)
+    def _repr_html_(self) -> str:
+        values = self.as_dict().items()
+        rows = [(k.replace("_", " "), f"{v:.4g}" if type(v) is float else v) for k, v in values]
+        return html_table("Report", rows)
+
+
+@dataclass(frozen=True, repr=False)
 class Denoised:
     """A clean cloud and the report of how it was made; what a `Denoiser` returns.
 
@@ -64,6 +79,13 @@ class Denoised:
 
     cloud: PointCloud
     report: Report
+
+    def __repr__(self) -> str:
+        """The cloud and the report, a line each."""
+        return f"{self.cloud}\n{self.report}"
+
+    def _repr_html_(self) -> str:
+        return self.cloud._repr_html_() + self.report._repr_html_()
 
 
 def with_columns(cloud: PointCloud, columns: Mapping[str, NDArray[Any]]) -> PointCloud:

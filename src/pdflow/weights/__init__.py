@@ -8,6 +8,7 @@ says how the weights were made. Files of the first layout ("format" pdflow-1) ha
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import asdict, fields
 from importlib import resources
 from pathlib import Path
@@ -29,6 +30,8 @@ RELEASES = "released"
 """Folder beside this file with the weights that are shipped."""
 
 LAYOUT = "pdflow-2"
+
+_LOG = logging.getLogger(__name__)
 
 Config = TypeVar("Config", FlowConfig, InferenceConfig)
 
@@ -80,6 +83,7 @@ def load_model(name_or_path: str | Path, device: str | torch.device = "cpu") -> 
             f"{path}: its tensors do not fit its config ({first}): write it again with "
             "`pdflow train` or `pdflow import-weights`."
         ) from error
+    _LOG.info("model %s on %s", name_or_path, device)
     with using_device(device):
         return model.to(device).eval()
 
