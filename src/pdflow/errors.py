@@ -12,7 +12,15 @@ class PdflowError(Exception):
     ... except pdflow.PdflowError as error:
     ...     print(error)
     missing.ply does not exist: check the name.
+
+    A word that is longer than any file name came out of a file, and is shortened.
     """
+
+    def __init__(self, sentence: str = "") -> None:
+        words = str(sentence).split(" ")
+        super().__init__(
+            " ".join(w if len(w) <= 255 or "/" in w else f"{w[:60]}..." for w in words)
+        )
 
 
 class MissingExtraError(PdflowError):
