@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
+import subprocess
+import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -14,7 +17,13 @@ from pdflow.config import FlowConfig, InferenceConfig
 from pdflow.errors import PdflowError
 from pdflow.model import PDFlow
 from pdflow.train.recipe import load_recipe
-from pdflow.weights import load_model, read_provenance, released_models, save_model
+from pdflow.weights import (
+    load_model,
+    read_provenance,
+    read_tensors,
+    released_models,
+    save_model,
+)
 from pdflow.weights.authors import import_authors_weights
 
 TINY = FlowConfig(edge_neighbours=(4, 0), augment_dims=3, hidden=8, masked_dims=2, patch_points=12)
@@ -126,3 +135,17 @@ def test_shipped_models_are_what_their_recipes_make(name: str) -> None:
     loaded, recipe = load_model(name), load_recipe(name)
     assert loaded.config == recipe.model
     assert loaded.inference == recipe.inference
+
+
+def test_a_file_of_pytorch_gets_a_command_that_converts_it(tmp_path: Path) -> None:
+    tensors = {"weight": torch.arange(4.0)}
+    for name, content in {"plain.pt": tensors, "nested.ckpt": {"state_dict": tensors}}.items():
+        path = tmp_path / name
+        torch.save(content, path)
+        with pytest.raises(PdflowError, match="may run code: convert it with") as caught:
+            load_model(path)
+        command = str(caught.value).split("`")[1]
+        words = shlex.split(command)
+        subprocess.run([sys.executable, *words[1:]], check=True)
+        converted = read_tensors(path.with_suffix(".safetensors"))[0]
+        assert torch.equal(converted["weight"], tensors["weight"])

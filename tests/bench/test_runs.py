@@ -12,7 +12,10 @@ from pdflow.bench.cases import Case
 from pdflow.bench.layout import build_grid
 from pdflow.bench.methods import Method, Output, choose_methods
 from pdflow.bench.peers import PEERS, Peer
+from pdflow.bench.published import published_shapes
 from pdflow.bench.records import Key, Record, Run, Store
+from pdflow.bench.tables import find_table
+from pdflow.bench.writers import markdown_text
 from pdflow.errors import PdflowError
 
 ONE_CELL = ("--points", "10000", "--levels", "0.02")
@@ -110,10 +113,54 @@ def test_a_method_that_fails_is_recorded_and_the_others_go_on(
         lambda: [Method("diverged", "ours", lambda: None, diverge), *methods.references()],
     )
     done = bench("puset", "--data", score_data, "-o", tmp_path, *ONE_CELL)
-    assert done.code == 0, done.err
+    assert done.code == 2
+    assert "error: 2 results failed, the first of them diverged on egg (" in done.err
     assert "| diverged (0 of 2 shapes) | - | - | - | - |" in done.out
     assert "failed:" in done.out
-    assert "| noisy |" in done.out
+    assert "| noisy (2 shapes, not the 20 published ones) |" in done.out
+    assert bench("puset", "--data", score_data, "-o", tmp_path, *ONE_CELL).code == 2
+
+
+def test_an_error_in_a_file_of_ones_own_fails_that_method_only(bench, score_data, tmp_path):
+    for name, code in {"late": "return points[:, :2]", "early": "1 / 0"}.items():
+        lines = f"def load():\n    {'1 / 0' if name == 'early' else 'pass'}\n"
+        (tmp_path / f"{name}.py").write_text(f"{lines}def denoise(state, points):\n    {code}\n")
+    words = ("puset", "--data", score_data, "-o", tmp_path / "out", *ONE_CELL, "--shapes", "egg")
+    named = f"noisy,{tmp_path / 'early.py'},{tmp_path / 'late.py'}"
+    done = bench(*words, "--methods", named)
+    assert done.code == 2
+    assert "load failed (ZeroDivisionError: division by zero)" in done.err
+    assert "denoise must return finite points (M, 3)" in done.out
+    assert "| noisy (1 shape, not" in done.out
+
+
+def test_shapes_are_chosen_by_name_or_number(bench, score_data, tmp_path):
+    words = ("puset", "--data", score_data, *ONE_CELL, "--methods", "noisy")
+    for number, (wanted, found) in enumerate({"pill": ["pill"], "1": ["egg"]}.items()):
+        folder = tmp_path / str(number)
+        assert bench(*words, "--shapes", wanted, "-o", folder).code == 0
+        records = Store.open(folder / "puset.jsonl").records
+        assert [key.shape for key in records] == found
+    for wanted, sentence in {
+        "elk": "There is no shape 'elk': choose from egg",
+        "0": "is 0",
+    }.items():
+        done = bench(*words, "--shapes", wanted, "-o", tmp_path / "none")
+        assert done.code == 2
+        assert sentence in done.err
+
+
+def test_means_over_the_published_shapes_carry_no_mark(tmp_path):
+    store = Store(tmp_path / "puset.jsonl")
+    run = Run("pdflow bench puset", "abc", "a machine", 0.5, 0)
+    store.start(run)
+    for method, shapes in {"all": sorted(published_shapes("puset")), "some": ["elk"]}.items():
+        for shape in shapes:
+            key = Key("10K", "1 %", shape, method, "x", 0)
+            store.add(Record(key, "ours", {"cd": 1e-4}, 1.0, 1.0, "", {}, run.key))
+    text = markdown_text(find_table("puset"), build_grid("puset", store))
+    assert "| all |" in text
+    assert "| some (1 of the 20 published shapes) |" in text
 
 
 def test_missing_peers_are_named_and_left_out(bench, score_data, tmp_path, monkeypatch):
@@ -149,7 +196,7 @@ def test_a_python_file_is_a_method(bench, score_data, tmp_path):
     words = ("puset", "--data", score_data, "-o", tmp_path, *ONE_CELL)
     done = bench(*words, "--methods", f"noisy,{file}")
     assert done.code == 0, done.err
-    assert "| shrink |" in done.out
+    assert "| shrink (2 shapes, not the 20 published ones) |" in done.out
     file.write_text("def load():\n    return 0.5\n")
     assert "has no function denoise" in bench(*words, "--methods", file).err
     file.write_text("import no_such_module\n")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pdflow.errors import PdflowError
 from pdflow.mesh import TriangleMesh
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ class Options:
     methods  names, or None: all that are installed
     points   resolutions, or None: all of the table
     levels   noise levels, or None: all of the table
-    shapes   largest number of shapes, or None: all
+    shapes   names of shapes, or how many of them, or None: all
     heldout  measure held-out training shapes instead of the test shapes
     steps    training steps of ablations
     size     of their networks: "small" or "paper"
@@ -120,12 +121,26 @@ class Options:
     methods: tuple[str, ...] | None = None
     points: tuple[int, ...] | None = None
     levels: tuple[float, ...] | None = None
-    shapes: int | None = None
+    shapes: int | tuple[str, ...] | None = None
     heldout: bool = False
     steps: int = 500
     size: str = "small"
     device: str | None = None
     seed: int = 0
+
+
+def some_shapes(known: Sequence[str], wanted: int | tuple[str, ...] | None) -> tuple[str, ...]:
+    """Those of the known shapes that are wanted: by name, the first ones, or all.
+
+    >>> some_shapes(["cow", "elk", "pig"], 2), some_shapes(["cow", "elk", "pig"], ("pig",))
+    (('cow', 'elk'), ('pig',))
+    """
+    if not isinstance(wanted, tuple):
+        return tuple(known[:wanted])
+    unknown = [name for name in wanted if name not in known]
+    if unknown:
+        raise PdflowError(f"There is no shape {unknown[0]!r}: choose from {', '.join(known)}.")
+    return wanted
 
 
 def thousands(points: int) -> str:

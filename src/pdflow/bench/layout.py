@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pdflow.bench.published import Published, published_rows
+from pdflow.bench.published import Published, published_rows, published_shapes
 from pdflow.bench.records import Record, Run, Store
 from pdflow.metrics.suite import METRICS
 
@@ -75,15 +75,34 @@ class Row:
     """Blocks that contain it, even if it failed there."""
     ranges: dict[tuple[str, str, str], tuple[float, float]] = field(default_factory=dict)
     """Least and largest of the shapes whose mean `values` has."""
+    names: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)
+    """(block, cell) -> the shapes in the mean."""
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A whole table; `runs` made its measured rows."""
+    """A whole table; `runs` made its measured rows.
+
+    published_shapes  that the means of its published rows are over, if their names are known
+    """
 
     blocks: tuple[Block, ...]
     rows: tuple[Row, ...]
     runs: tuple[Run, ...]
+    published_shapes: frozenset[str] = frozenset()
+
+    def other_shapes(self, row: Row, block: Block) -> str:
+        """What a measured mean is over, if the published means beside it are over other shapes."""
+        published = [r for r in self.rows if r.group == "published" and block.name in r.blocks]
+        found = [row.names[block.name, c] for c in block.cells if (block.name, c) in row.names]
+        others = [names for names in found if names != self.published_shapes]
+        if not (self.published_shapes and published and others):
+            return ""
+        fewest, every = min(others, key=len), len(self.published_shapes)
+        if fewest < self.published_shapes:
+            return f"{len(fewest)} of the {every} published shapes"
+        shapes = "shape" if len(fewest) == 1 else "shapes"
+        return f"{len(fewest)} {shapes}, not the {every} published ones"
 
     def row(self, method: str) -> Row | None:
         """The measured row of a method."""
@@ -160,9 +179,8 @@ def build_grid(table: str, store: Store) -> Grid:
     rows += [row for p in published_rows(table) if (row := _published_row(p, blocks)) is not None]
     rows.sort(key=lambda row: GROUPS.index(row.group))
     used = {record.run for record in records}
-    return Grid(
-        tuple(blocks), tuple(rows), tuple(run for key, run in store.runs.items() if key in used)
-    )
+    runs = tuple(run for key, run in store.runs.items() if key in used)
+    return Grid(tuple(blocks), tuple(rows), runs, published_shapes(table))
 
 
 def _blocks(records: Iterable[Record]) -> list[Block]:
@@ -187,6 +205,7 @@ def _measured_row(method: str, records: list[Record], blocks: Iterable[Block]) -
     ranges: dict[tuple[str, str, str], tuple[float, float]] = {}
     seconds: dict[tuple[str, str], float] = {}
     shapes: dict[tuple[str, str], int] = {}
+    names: dict[tuple[str, str], frozenset[str]] = {}
     remarks: dict[tuple[str, str], dict[str, int]] = {}
     for place in dict.fromkeys((r.key.block, r.key.cell) for r in records):
         some = [r for r in records if (r.key.block, r.key.cell) == place]
@@ -203,6 +222,7 @@ def _measured_row(method: str, records: list[Record], blocks: Iterable[Block]) -
             ranges[place[0], place[1], column] = (min(each) / unit, max(each) / unit)
         seconds[place] = float(np.mean([r.cpu for r in done]))
         shapes[place] = len(done)
+        names[place] = frozenset(r.key.shape for r in done)
     return Row(
         method,
         records[-1].group,
@@ -214,6 +234,7 @@ def _measured_row(method: str, records: list[Record], blocks: Iterable[Block]) -
         tuple(_remarks(remarks, blocks)),
         tuple(dict.fromkeys(r.key.block for r in records)),
         ranges,
+        names,
     )
 
 

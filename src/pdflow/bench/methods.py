@@ -14,7 +14,8 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -143,12 +144,30 @@ def _plug_in(path: Path) -> Method:
                 f"{path} has no function {function}: a method needs load and denoise."
             )
 
+    def load() -> Any:
+        with _blaming(path, "load"):
+            return module.load()
+
     def denoise(state: Any, case: Case) -> Output:
-        points = np.asarray(module.denoise(state, case.noisy.copy()), np.float64)
+        with _blaming(path, "denoise"):
+            points = np.asarray(module.denoise(state, case.noisy.copy()), np.float64)
+        if points.ndim != 2 or points.shape[1] != 3 or not np.isfinite(points).all():
+            raise PdflowError(f"{path}: denoise must return finite points (M, 3).")
         return Output(points)
 
     settings = {"file": hashlib.sha256(path.read_bytes()).hexdigest()}
-    return Method(path.stem, "yours", module.load, denoise, settings)
+    return Method(path.stem, "yours", load, denoise, settings)
+
+
+@contextmanager
+def _blaming(path: Path, function: str) -> Iterator[None]:
+    """Let an error in somebody's method be a result that failed, not the end of the run."""
+    try:
+        yield
+    except Exception as error:
+        raise PdflowError(
+            f"{path}: {function} failed ({type(error).__name__}: {error})."
+        ) from error
 
 
 def _nothing() -> None:

@@ -14,6 +14,16 @@ except ModuleNotFoundError:  # Python 3.10
     import tomli as tomllib
 
 
+SHAPES = {
+    "PUSet": (
+        "Icosahedron", "Octahedron", "camel", "casting", "chair", "coverrear_Lp", "cow", "duck",
+        "eight", "elephant", "elk", "fandisk", "genus3", "horse", "kitten", "moai", "pig",
+        "quadric", "sculpt", "star",
+    )
+}  # fmt: skip
+"""Shapes that published means are over, by the name that tables give as their `shapes`."""
+
+
 @dataclass(frozen=True)
 class Published:
     """A row of a published table.
@@ -29,14 +39,29 @@ class Published:
 
 
 @cache
+def _published() -> dict[str, Any]:
+    text = resources.files("pdflow.bench").joinpath("published.toml").read_text()
+    values: dict[str, Any] = tomllib.loads(text)
+    return values
+
+
+def published_shapes(table: str) -> frozenset[str]:
+    """The shapes that published means of a table are over; empty if their names are not known.
+
+    >>> len(published_shapes("puset")), len(published_shapes("scans"))
+    (20, 0)
+    """
+    return frozenset(SHAPES.get(_published().get(table, {}).get("shapes"), ()))
+
+
+@cache
 def published_rows(table: str) -> tuple[Published, ...]:
     """All published rows of a table.
 
     >>> published_rows("puset")[0].values["10K 1 %", "cd"]
     3.47
     """
-    text = resources.files("pdflow.bench").joinpath("published.toml").read_text()
-    known: dict[str, Any] = tomllib.loads(text).get(table, {"rows": []})
+    known: dict[str, Any] = _published().get(table, {"rows": []})
     return tuple(_row(row, known["cells"], known["columns"]) for row in known["rows"])
 
 

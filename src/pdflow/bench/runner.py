@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
@@ -36,16 +37,25 @@ def missing_results(
     cells: Sequence[Cell], methods: Sequence[Method], store: Store, seed: int
 ) -> list[Pending]:
     """Results that are not stored yet, shape by shape, so that a case is loaded only once."""
-    missing = []
+    return [each for each in _wanted(cells, methods, seed) if each.key not in store.records]
+
+
+def failures(
+    cells: Sequence[Cell], methods: Sequence[Method], store: Store, seed: int
+) -> list[Record]:
+    """Stored results of these methods that have no values."""
+    found = [store.records.get(each.key) for each in _wanted(cells, methods, seed)]
+    return [record for record in found if record is not None and not record.values]
+
+
+def _wanted(cells: Sequence[Cell], methods: Sequence[Method], seed: int) -> Iterator[Pending]:
+    """Every result that belongs to a run, stored or not."""
     for cell in cells:
         for shape in cell.shapes:
             for method in methods:
-                if method.name in cell.skips:
-                    continue
-                key = Key(cell.block, cell.name, shape, method.name, method.digest, seed)
-                if key not in store.records:
-                    missing.append(Pending(cell, shape, method, key))
-    return missing
+                if method.name not in cell.skips:
+                    key = Key(cell.block, cell.name, shape, method.name, method.digest, seed)
+                    yield Pending(cell, shape, method, key)
 
 
 def run_missing(missing: Sequence[Pending], store: Store, run: Run, advance: Advance) -> None:
@@ -61,18 +71,21 @@ def run_missing(missing: Sequence[Pending], store: Store, run: Run, advance: Adv
         for each in of_case:
             method = each.method
             if method.name not in loaded:
-                loaded[method.name] = method.load()
-                _warm_up(method, loaded[method.name], case)
+                loaded[method.name] = _loaded(method, case)
             store.add(_measured(each, loaded[method.name], case, run))
             advance(each.cell.weight)
 
 
-def _warm_up(method: Method, state: Any, case: Case) -> None:
-    step = max(1, len(case.noisy) // WARM_UP_POINTS)
+def _loaded(method: Method, case: Case) -> Any:
+    """The state of a method after a first call, or the error that loading it ended with."""
     try:
+        state = method.load()
+    except PdflowError as error:
+        return error
+    step = max(1, len(case.noisy) // WARM_UP_POINTS)
+    with suppress(PdflowError):  # the timed call reports it
         method.denoise(state, replace(case, noisy=np.ascontiguousarray(case.noisy[::step])))
-    except PdflowError:
-        return  # the timed call reports it
+    return state
 
 
 def _measured(pending: Pending, state: Any, case: Case, run: Run) -> Record:
@@ -83,6 +96,8 @@ def _measured(pending: Pending, state: Any, case: Case, run: Run) -> Record:
     wall, cpu = time.perf_counter(), _cpu_seconds()
     values: dict[str, float] = {}
     try:
+        if isinstance(state, PdflowError):
+            raise state
         done = method.denoise(state, case)
         wall, cpu = time.perf_counter() - wall, _cpu_seconds() - cpu
         remark = done.remark

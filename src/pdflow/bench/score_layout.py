@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 from itertools import product
 from pathlib import Path
 
-from pdflow.bench.cases import Case, Cell, Options, Points, percent, thousands
+from pdflow.bench.cases import Case, Cell, Options, Points, percent, some_shapes, thousands
 from pdflow.errors import PdflowError
 from pdflow.geometry.frame import unit_sphere
 from pdflow.io import read, read_mesh
@@ -34,8 +34,8 @@ NOISE_NAMES = {
 """Kind of `pdflow.noise` -> its name in the paper."""
 
 
-def test_shapes(data: Path, limit: int | None) -> tuple[str, ...]:
-    """Names of the first `limit` test shapes."""
+def test_shapes(data: Path, wanted: int | tuple[str, ...] | None) -> tuple[str, ...]:
+    """The test shapes that are wanted: names, how many, or None for all."""
     folder = data / "PUNet" / "meshes" / "test"
     names = tuple(sorted(path.stem for path in folder.glob("*.off")))
     if not names:
@@ -43,7 +43,7 @@ def test_shapes(data: Path, limit: int | None) -> tuple[str, ...]:
             f"{folder} holds no OFF files: give a folder in the layout of ScoreDenoise (PUNet/, "
             "examples/)."
         )
-    return names[:limit]
+    return some_shapes(names, wanted)
 
 
 def resolutions(options: Options) -> tuple[int, ...]:
@@ -92,7 +92,7 @@ def noise_cell(
 
 def heldout_cells(options: Options, metrics: tuple[str, ...]) -> list[Cell]:
     """Cells of the training shapes that our recipe holds out, on which choices are made."""
-    shapes = load_recipe("pdflow").data.holdout[: options.shapes]
+    shapes = some_shapes(load_recipe("pdflow").data.holdout, options.shapes)
     return [
         _cell(
             points,
@@ -101,6 +101,7 @@ def heldout_cells(options: Options, metrics: tuple[str, ...]) -> list[Cell]:
             shapes,
             partial(_drawn_case, options, "train", points, level, "gaussian"),
             prefix="held-out ",
+            skips=("oracle",),  # training shapes have no mesh
         )
         for points, level in settings(options)
     ]
@@ -113,10 +114,11 @@ def _cell(
     shapes: tuple[str, ...],
     load: Callable[[str], Case],
     prefix: str = "",
+    skips: tuple[str, ...] = (),
 ) -> Cell:
     """A cell in the block of its resolution, called by its level."""
-    block = f"{prefix}{thousands(points)}"
-    return Cell(block, percent(level), metrics, shapes, load, points / BASE_POINTS)
+    block, weight = f"{prefix}{thousands(points)}", points / BASE_POINTS
+    return Cell(block, percent(level), metrics, shapes, load, weight, skips=skips)
 
 
 def _published_case(data: Path, points: int, level: float, shape: str) -> Case:

@@ -146,9 +146,14 @@ def _lines(grid: Grid, block: Block, bold: Bold) -> Lines:
 
 
 def _name(grid: Grid, row: Row, block: Block) -> str:
-    """Name of a row; if a method failed on some shapes, with the number of the others."""
+    """Name of a row, with the number of shapes if these are not those of the other rows.
+
+    A method may have failed on some, or all may be others than those of the published means.
+    """
     if row.source:
         return f"{row.method} ({row.source})"
+    if others := grid.other_shapes(row, block):
+        return f"{row.method} ({others})"
     places = [(block.name, cell) for cell in block.cells]
     counts = [row.shapes[place] for place in places if place in row.shapes] or [0]
     most = max(

@@ -49,7 +49,10 @@ def run(
     levels: Annotated[
         str | None, option("--levels LEVELS", "Noise levels, such as 0.01,0.02.")
     ] = None,
-    shapes: Annotated[int | None, option("--shapes COUNT", "Only the first shapes.", min=1)] = None,
+    shapes: Annotated[
+        str | None,
+        option("--shapes SHAPES", "Names separated by commas, or a number: only the first ones."),
+    ] = None,
     heldout: Annotated[
         bool,
         option("--heldout", "puset: measure the training shapes that the recipe holds out."),
@@ -88,7 +91,7 @@ def run(
         methods=None if methods is None else tuple(_named(methods)),
         points=None if points is None else tuple(map(round, split_numbers("--points", points))),
         levels=None if levels is None else tuple(split_numbers("--levels", levels)),
-        shapes=shapes,
+        shapes=_shapes(shapes),
         heldout=heldout,
         steps=steps,
         size=size,
@@ -102,7 +105,7 @@ def _run(table: Table, options: Options) -> None:
     from pdflow.bench.layout import build_grid
     from pdflow.bench.prepare import ready_methods, variants_of
     from pdflow.bench.records import Run, Store
-    from pdflow.bench.runner import missing_results, run_missing
+    from pdflow.bench.runner import failures, missing_results, run_missing
     from pdflow.bench.writers import markdown_text, write_all
 
     name = table.name
@@ -121,6 +124,12 @@ def _run(table: Table, options: Options) -> None:
     typer.echo(markdown_text(table, grid))
     for path in write_all(options.folder, table, grid):
         typer.echo(f"wrote {path}")
+    failed = failures(cells, methods, store, options.seed)
+    if failed:
+        raise PdflowError(
+            f"{len(failed)} results failed, the first of them {failed[0].key.method} on "
+            f"{failed[0].key.shape} ({failed[0].remark.removeprefix('failed: ')}): see the table."
+        )
 
 
 def _report(folder: Path, docs: Path | None) -> None:
@@ -146,7 +155,9 @@ def _command(table: Table, options: Options) -> str:
         "--methods": ",".join(Path(name).name for name in options.methods or ()),
         "--points": ",".join(map(str, options.points or ())),
         "--levels": ",".join(f"{level:g}" for level in options.levels or ()),
-        "--shapes": str(options.shapes or ""),
+        "--shapes": ",".join(map(str, options.shapes))
+        if isinstance(options.shapes, tuple)
+        else str(options.shapes or ""),
     }
     if table.variants is not None:
         given["--steps"] = str(options.steps)
@@ -154,6 +165,16 @@ def _command(table: Table, options: Options) -> str:
     for flag, value in given.items():
         words += [flag, value] if value else []
     return " ".join(words + (["--heldout"] if options.heldout else []))
+
+
+def _shapes(text: str | None) -> int | tuple[str, ...] | None:
+    if text is None:
+        return None
+    if not text.isdecimal():
+        return tuple(split_names(text))
+    if int(text) == 0:
+        raise PdflowError("--shapes is 0: give a number from 1, or names.")
+    return int(text)
 
 
 def _named(methods: str) -> list[str]:

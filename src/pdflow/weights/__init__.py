@@ -33,6 +33,13 @@ LAYOUT = "pdflow-2"
 
 _LOG = logging.getLogger(__name__)
 
+CONVERT = (
+    'python -c "import torch, safetensors.torch as s; '
+    "t = torch.load('{}', 'cpu', weights_only=True); t = t.get('state_dict', t); "
+    "s.save_file({{k: v.contiguous() for k, v in t.items()}}, '{}')\""
+)
+"""What turns tensors that PyTorch saved into safetensors; it refuses files that would run code."""
+
 Config = TypeVar("Config", FlowConfig, InferenceConfig)
 
 
@@ -128,9 +135,21 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         with safe_open(path, framework="pt") as file:
             return {k: file.get_tensor(k) for k in file.keys()}, file.metadata() or {}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
+        if path.suffix != ".safetensors" and is_pickled(path):
+            raise PdflowError(
+                f"{path} is a PyTorch file, which pdflow does not open because it may run code: "
+                f"convert it with `{CONVERT.format(path, path.with_suffix('.safetensors'))}`, then "
+                "use `pdflow import-weights` if the authors of PD-Flow made it."
+            ) from error
         raise PdflowError(
             f"{path} is not a safetensors file ({error}): give a file that pdflow wrote."
         ) from error
+
+
+def is_pickled(path: Path) -> bool:
+    """Whether a file looks like one of `torch.save`: a zip archive or a bare pickle."""
+    with path.open("rb") as file:
+        return file.read(2) in (b"PK", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 
 
 def _configs(header: dict[str, str], path: Path) -> tuple[FlowConfig, InferenceConfig]:

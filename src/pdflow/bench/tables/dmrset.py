@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pdflow.bench.cases import Case, Cell, Options, Points, percent, thousands
+from pdflow.bench.cases import Case, Cell, Options, Points, percent, some_shapes, thousands
 from pdflow.bench.tables.table import Table
 from pdflow.errors import PdflowError
 from pdflow.io import read
@@ -23,7 +23,7 @@ def cells(options: Options) -> list[Cell]:
     folder = options.data / FOLDER
     if not folder.is_dir():
         folder = options.data
-    shapes = tuple(sorted(path.stem for path in folder.glob("*.xyz")))[: options.shapes]
+    shapes = some_shapes(sorted(path.stem for path in folder.glob("*.xyz")), options.shapes)
     if not shapes:
         raise PdflowError(
             f"{options.data} holds no clean clouds: give DMRDenoise's folder with "

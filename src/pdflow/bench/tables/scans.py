@@ -130,6 +130,8 @@ def _cell(options: Options, scene: Scene, points: int, level: float | None) -> C
         return ScanCase.of(truth, to_remove)
 
     first = HELD_OUT_SEEDS + SEEDS_APART * options.seed
+    if isinstance(options.shapes, tuple):
+        raise PdflowError("The scenes of `scans` have no names: give --shapes a number.")
     seeds = tuple(str(first + i) for i in range(options.shapes or SEEDS))
     name = f"{1000 * METRES:g} mm" if level is None else percent(level) if level else scene.kind
     correlated = bool({*KINDS[scene.kind].noises} & {*CORRELATED})
