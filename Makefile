@@ -4,21 +4,23 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint types imports unit format clean
+.PHONY: demo test lint types imports unit package format clean
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python scripts/install_torch.py -c constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
 
-test: lint types imports unit
+test: lint types imports unit package
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/hadolint Dockerfile Dockerfile.cuda
 
 types: $(STAMP)
 	$(BIN)/mypy
@@ -31,6 +33,9 @@ imports: $(STAMP)
 
 unit: $(STAMP)
 	$(BIN)/pytest -n 2
+
+package: $(STAMP)
+	$(BIN)/python scripts/check_package.py --link
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .
