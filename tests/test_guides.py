@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 
-@pytest.mark.parametrize("page", ["python.md"])
+@pytest.mark.parametrize("page", ["python.md", "patches.md"])
 def test_the_python_of_a_guide_runs(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

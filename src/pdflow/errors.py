@@ -42,3 +42,7 @@ class LossWarning(UserWarning):
     ...         print("nothing was written")
     nothing was written
     """
+
+
+class ScaleWarning(UserWarning):
+    """Patches are far smaller or larger than those that a network was trained on."""

@@ -95,6 +95,12 @@ class PDFlow(nn.Module):
                 f"Patches must have shape (B, N, {self.config.point_dims}), "
                 f"not {tuple(points.shape)}: pass a batch of patches."
             )
+        if points.dtype != (known := next(self.parameters()).dtype):
+            given, needed = (str(dtype).removeprefix("torch.") for dtype in (points.dtype, known))
+            raise PdflowError(
+                f"Patches are {given} and this network is {needed}: convert one of them, as in "
+                "model.to(points.dtype)."
+            )
         have = min(self.config.neighbours, points.shape[1])
         graph = patch_graph(points, have)
         missing = self.config.neighbours - have

@@ -18,11 +18,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from pdflow import patches
 from pdflow.errors import PdflowError
-from pdflow.geometry.neighbors import knn
-from pdflow.geometry.patches import Patches
 from pdflow.model import PDFlow
-from pdflow.pipeline.patching import network_frames
+from pdflow.patches import PatchBatch
 from pdflow.weights import load_model, released_models
 
 Points = NDArray[np.float64]
@@ -69,27 +68,20 @@ def latent_experiment(
     model: PDFlow, cloud: Points, seed_row: int = 0, delta: float = 1.0
 ) -> list[Decoded]:
     """The four patches around row `seed_row` of a cloud (M, 3), by a model with a mask."""
-    if not 0 <= seed_row < len(cloud):
-        raise PdflowError(f"There is no row {seed_row}: give 0 to {len(cloud) - 1}.")
-    sq_distances, rows = knn(cloud, cloud[[seed_row]], min(model.config.patch_points, len(cloud)))
-    patches = Patches(np.array([seed_row]), rows, sq_distances)
-    frames = network_frames(model, cloud, patches)
-    noisy = frames.apply(cloud[rows])
-    decoded = [frames.undo(patch)[0] for patch in _decode_all(model, noisy, delta)]
-    radius = float(patches.radii[0])
-    compared = [cloud[rows[0]], cloud[rows[0]], decoded[1], decoded[1]]
+    batch = patches.cut(model, cloud, seeds=[seed_row])
+    noisy = cloud[batch.rows[0]]
+    decoded = [batch.restore(points)[0] for points in _decode_all(model, batch, delta)]
+    radius = float(np.linalg.norm(noisy - cloud[seed_row], axis=1).max())
+    compared = [noisy, noisy, decoded[1], decoded[1]]
     return [
         _compare(code, points, other, radius)
         for code, points, other in zip(CODES, decoded, compared, strict=True)
     ]
 
 
-@torch.inference_mode()
-def _decode_all(model: PDFlow, noisy: Points, delta: float) -> list[Points]:
-    """Patches (1, N, 3) of the four codes of a noisy patch (1, N, 3) in the network's frame."""
-    points = torch.from_numpy(noisy).float().to(next(model.parameters()).device)
-    graph = model.graph(points)
-    code = model.encode(points, graph).code
+def _decode_all(model: PDFlow, batch: PatchBatch, delta: float) -> list[Tensor]:
+    """Patches (1, N, 3) of the four codes of a noisy patch, in the network's frame."""
+    code = patches.encode(model, batch).code
     kept = model.config.channels - model.config.masked_dims
     z_p, z_n = code[..., :kept], code[..., kept:]
     z_c = torch.zeros_like(z_n)
@@ -99,7 +91,7 @@ def _decode_all(model: PDFlow, noisy: Points, delta: float) -> list[Points]:
         (z_p + delta, z_c),
         (z_p, z_c + delta),
     ]
-    return [model.decode(torch.cat(each, -1), graph).double().cpu().numpy() for each in codes]
+    return [patches.decode(model, torch.cat(each, -1), batch) for each in codes]
 
 
 def _compare(code: str, points: Points, other: Points, radius: float) -> Decoded:
