@@ -16,6 +16,7 @@ for a file they cannot read, and name everything they cannot write in one `LossW
 from __future__ import annotations
 
 import importlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -32,6 +33,7 @@ class Format:
     module    full name of the module that reads and writes the format
     points    whether it holds clouds
     mesh      whether it holds meshes
+    native    whether native code of others decodes it, which `PDFLOW_ISOLATE=1` keeps apart
     """
 
     name: str
@@ -39,6 +41,7 @@ class Format:
     module: str
     points: bool = True
     mesh: bool = False
+    native: bool = False
 
     def __post_init__(self) -> None:
         lower = all(word == word.lower() for word in (self.name, *self.suffixes))
@@ -48,10 +51,18 @@ class Format:
                 "lower case, each suffix with its dot."
             )
 
+    @property
+    def isolated(self) -> bool:
+        """Whether its files are to be decoded in a process of their own."""
+        return self.native and os.environ.get(ISOLATE, "") not in ("", "0")
+
     def load(self) -> ModuleType:
         """Import the module that reads and writes this format."""
         return importlib.import_module(self.module)
 
+
+ISOLATE = "PDFLOW_ISOLATE"
+"""The environment variable that keeps native decoders apart; empty or 0 means no."""
 
 PACKED = {
     ".gz": b"\x1f\x8b",
@@ -120,14 +131,14 @@ for _format in (
     Format("csv", (".csv",), "pdflow.io.text"),
     Format("pts", (".pts",), "pdflow.io.text"),
     Format("pcd", (".pcd",), "pdflow.io.pcd"),
-    Format("las", (".las",), "pdflow.io.las"),
-    Format("laz", (".laz",), "pdflow.io.las"),
-    Format("e57", (".e57",), "pdflow.io.e57"),
+    Format("las", (".las",), "pdflow.io.las", native=True),
+    Format("laz", (".laz",), "pdflow.io.las", native=True),
+    Format("e57", (".e57",), "pdflow.io.e57", native=True),
     Format("npy", (".npy",), "pdflow.io.npy"),
     Format("npz", (".npz",), "pdflow.io.npz"),
     Format("off", (".off",), "pdflow.io.off", points=False, mesh=True),
     Format("obj", (".obj",), "pdflow.io.obj", points=False, mesh=True),
     Format("stl", (".stl",), "pdflow.io.stl", points=False, mesh=True),
-    Format("glb", (".glb", ".gltf"), "pdflow.io.gltf", points=False, mesh=True),
+    Format("glb", (".glb", ".gltf"), "pdflow.io.gltf", points=False, mesh=True, native=True),
 ):
     register_format(_format)
