@@ -200,12 +200,7 @@ def test_the_camera_is_kept_in_the_address(browser, page):
 
 
 def test_every_control_has_a_name_and_can_be_focused(opened):
-    unnamed = opened.evaluate("""
-        [...document.querySelectorAll("input, select, button, canvas, [role=slider]")]
-          .filter((e) => !(e.getAttribute("aria-label") || e.labels?.[0]?.textContent.trim()
-                           || e.textContent.trim()) || e.tabIndex < 0)
-          .map((e) => e.outerHTML)""")
-    assert unnamed == []
+    assert opened.unnamed_controls() == []
 
 
 def test_dark_and_light_change_page_and_picture(opened):
@@ -218,24 +213,8 @@ def test_dark_and_light_change_page_and_picture(opened):
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_texts_have_enough_contrast(opened, theme):
-    choose(opened, "theme", theme)
-    ratio = opened.evaluate("""
-      (() => {
-        const style = getComputedStyle(document.documentElement);
-        const luminance = (name) => {
-          const number = parseInt(style.getPropertyValue(name).trim().slice(1), 16);
-          const [r, g, b] = [16, 8, 0].map((shift) => ((number >> shift) & 255) / 255)
-            .map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
-          return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-        };
-        const contrast = (a, b) => {
-          const [x, y] = [luminance(a), luminance(b)].sort((p, q) => q - p);
-          return (x + 0.05) / (y + 0.05);
-        };
-        return Math.min(contrast("--ink", "--sheet"), contrast("--ink", "--ground"),
-          contrast("--quiet", "--sheet"), contrast("--on-accent", "--accent"));
-      })()""")
-    assert ratio >= 4.5
+    pairs = [("--ink", "--sheet"), ("--ink", "--ground"), ("--quiet", "--sheet")]
+    assert opened.contrast(theme, *pairs, ("--on-accent", "--accent")) >= 4.5
 
 
 def test_a_phone_sees_picture_and_controls(browser, page):

@@ -20,6 +20,8 @@ from pdflow.errors import PdflowError
 DATA_NAME = "clouds.bin"
 """Where a served page finds its data, relative to itself."""
 
+_VIEWER = "pdflow.viewer"
+
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([\w-]+)\.js";\n', re.M)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class) (\w+))", re.M)
 _SOURCE = "<!-- {} -->"
@@ -27,40 +29,51 @@ _SOURCE = "<!-- {} -->"
 
 def document(title: str, data: bytes | None) -> str:
     """The page. With `data`, packed by `pack`, it needs nothing else; without, it fetches them."""
-    script, style = bundle("main"), _text("style.css")
-    requests = "'self'" if data is None else "'none'"
+    inside = "" if data is None else base64.b64encode(data).decode()
+    return assemble(_VIEWER, title, inside, requests="'none'" if data is not None else "'self'")
+
+
+def assemble(package: str, title: str, data: str, requests: str, frames: str = "'none'") -> str:
+    """The page in the folder `page` of a package as one text.
+
+    data      text that the script finds in the element `data`
+    requests  where the script may send requests to, in the words of a content policy
+    frames    what the page may show inside itself
+    """
+    script = bundle("main", package)
+    style = _text(_VIEWER, "base.css") + _text(package, "style.css")
     policy = (
         f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; "
-        f"connect-src {requests}; base-uri 'none'; form-action 'none'"
+        f"connect-src {requests}; frame-src {frames}; base-uri 'none'; form-action 'none'"
     )
-    inside = "" if data is None else base64.b64encode(data).decode()
     parts = {
         "policy": f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
         "title": f"<title>{html.escape(title)}</title>",
         "style": f"<style>{style}</style>",
-        "data": f'<script type="text/plain" id="data">{inside}</script>',
+        "data": f'<script type="text/plain" id="data">{data}</script>',
         "script": f'<script type="module">{script}</script>',
     }
-    page = _text("page.html")
+    page = _text(package, "page.html")
     for name, text in parts.items():
         page = page.replace(_SOURCE.format(name), text)
     return page
 
 
 @cache
-def bundle(entry: str) -> str:
+def bundle(entry: str, package: str = _VIEWER) -> str:
     """A module and all that it imports as one script, each module in a function of its own."""
-    return "".join(f"const {name} = (() => {{\n{text}}})();\n" for name, text in _modules(entry))
+    modules = _modules(entry, package)
+    return "".join(f"const {name} = (() => {{\n{text}}})();\n" for name, text in modules)
 
 
-def _modules(entry: str) -> Iterator[tuple[str, str]]:
+def _modules(entry: str, package: str) -> Iterator[tuple[str, str]]:
     """Module after module, each after those that it imports: variable name and rewritten text."""
     done: dict[str, str] = {}
 
     def visit(name: str, users: tuple[str, ...]) -> None:
         if name in users:
             raise PdflowError(f"The modules {' -> '.join((*users, name))} import each other.")
-        text = _text(f"{name}.js")
+        text = _text(package, f"{name}.js")
         for match in _IMPORT.finditer(text):
             if match[2] not in done:
                 visit(match[2], (*users, name))
@@ -76,5 +89,5 @@ def _digest(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def _text(name: str) -> str:
-    return resources.files(__package__).joinpath("page").joinpath(name).read_text(encoding="utf-8")
+def _text(package: str, name: str) -> str:
+    return resources.files(package).joinpath("page").joinpath(name).read_text(encoding="utf-8")
