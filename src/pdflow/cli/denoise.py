@@ -15,7 +15,6 @@ from pdflow.cli.files import (
     split_output,
     target_format,
 )
-from pdflow.cli.history import describe_run, with_digits, with_history
 from pdflow.cli.options import (
     AsJson,
     Device,
@@ -28,6 +27,7 @@ from pdflow.cli.options import (
 )
 from pdflow.cli.progress import Result, progress
 from pdflow.errors import PdflowError
+from pdflow.pipeline.history import describe_run, with_digits, with_history
 
 NAME = "denoise"
 

@@ -35,10 +35,12 @@ from pdflow.cli import (
     train,
     view,
 )
+from pdflow.cli import app as app_command
 from pdflow.errors import LossWarning, PdflowError
 
 COMMANDS = (
     denoise,
+    app_command,
     view,
     info,
     convert,

@@ -19,7 +19,7 @@ COMMENTED = ("ply", "las", "laz")
 def describe_run(denoiser: Denoiser, model: str) -> str:
     """One line: version, model, and every option that is not the default; no date, no paths.
 
-    model  as named on the command line
+    model  as the user named it
     """
     given = [
         f"{field.name}={getattr(denoiser, field.name)}"
