@@ -42,7 +42,7 @@ Cloud = NDArray[np.float64]
 def cases(data: Path) -> Iterator[tuple[str, Cloud, Cloud]]:
     """Name, noisy and clean cloud."""
     rng = np.random.default_rng(SEED)
-    shapes = read_source(data, (), Path("cache")).split(load_recipe("pdflow").data.holdout)[1]
+    shapes = read_source(data, (), Path("cache")).split(load_recipe("pdflow-fast").data.holdout)[1]
     for name, clouds in shapes.clouds.items():
         small, large = min(clouds, key=len), max(clouds, key=len)
         for level in LEVELS:

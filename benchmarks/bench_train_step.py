@@ -83,7 +83,7 @@ def recipes(batch: int) -> dict[str, Recipe]:
         loss=replace(paper.loss, matching="auction"),
         optim=replace(paper.optim, batch=batch, precision="bf16"),
     )
-    ours = load_recipe("pdflow")
+    ours = load_recipe("pdflow-fast")
     return {
         "paper-lcc, affine": paper,
         "paper-lcc, additive": replace(paper, model=replace(paper.model, coupling="additive")),

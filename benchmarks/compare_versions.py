@@ -41,7 +41,7 @@ CASES = {
     "mark": {"outliers": "mark", "iterations": 1, "displacement": True},
     "remove": {"outliers": "remove", "iterations": 1},
 }
-MODELS = ("pdflow", "pdflow-fbm", "pdflow-lbm", "paper-lcc", "paper-fbm")
+MODELS = ("pdflow-fast", "pdflow-fbm", "pdflow-lbm", "paper-lcc", "paper-fbm")
 
 
 def main() -> None:
@@ -110,7 +110,7 @@ def time_runs() -> np.ndarray:
 
     from pdflow import Denoiser, PointCloud, load_model
 
-    model = load_model("pdflow")
+    model = load_model(known_as("pdflow-fast"))
     rng = np.random.default_rng(0)
     figures = []
     for count, options, repetitions in RUNS.values():
@@ -160,11 +160,18 @@ def run_cases(path: Path, only: str) -> None:
                 key = f"{model}/{cloud_name}/{case}"
                 if only in key:
                     keep(found, key, cloud, model, options)
-    for recipe in ("pdflow", "pdflow-lbm", "paper-lcc", "paper-fbm"):
+    for recipe in ("pdflow-fast", "pdflow-lbm", "paper-lcc", "paper-fbm"):
         if only in (key := f"train/{recipe}"):
             for name, tensor in train_steps(recipe).items():
                 found[f"{key}/{name}"] = tensor
     np.savez(path, **found)
+
+
+def known_as(name: str) -> str:
+    """The name of a network in the version that runs: pdflow-fast was the first pdflow."""
+    from pdflow.weights import released_models
+
+    return "pdflow" if name == "pdflow-fast" and name not in released_models() else name
 
 
 def make_clouds() -> dict[str, object]:
@@ -220,7 +227,7 @@ def network(name: str):
     from pdflow import load_model
 
     if not name.startswith("paper"):
-        return load_model(name)
+        return load_model(known_as(name))
     try:
         from pdflow.config import FlowConfig
     except ImportError:
@@ -245,7 +252,7 @@ def train_steps(name: str) -> dict[str, np.ndarray]:
     from pdflow.train.recipe import load_recipe
     from pdflow.train.shapes import Shapes
 
-    recipe = load_recipe(name)
+    recipe = load_recipe(known_as(name))
     recipe = replace(recipe, optim=replace(recipe.optim, batch=4, steps=3, precision="ieee"))
     cloud = np.random.default_rng(3).standard_normal((3000, 3))
     cloud /= np.linalg.norm(cloud, axis=1, keepdims=True)

@@ -35,7 +35,7 @@ def main() -> None:
     parser.add_argument("--mode", default="points")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    holdout = load_recipe("pdflow").data.holdout
+    holdout = load_recipe("pdflow-fast").data.holdout
     shapes = read_source(options.data, (), Path("cache")).split(holdout)[1]
     clouds = [cloud for cloud in shapes.in_order() if len(cloud) == options.points]
     print(

@@ -37,7 +37,8 @@ def main() -> None:
     parser.add_argument("--mode", default="resample")
     options = parser.parse_args()
     print(f"{describe_machine()}\ncommit {source_version()}, seed {SEED}, mode {options.mode}\n")
-    held = read_source(options.data, (), Path("cache")).split(load_recipe("pdflow").data.holdout)[1]
+    holdout = load_recipe("pdflow-fast").data.holdout
+    held = read_source(options.data, (), Path("cache")).split(holdout)[1]
     names = sorted(held.clouds)
     print(f"| points | noise | model | plan | {' | '.join(names)} | geometric mean |")
     print("|---" * (len(names) + 5) + "|")

@@ -36,7 +36,8 @@ def main() -> None:
     parser.add_argument("--sigmas", nargs="+", type=float, default=[3, 4, 5, 6])
     options = parser.parse_args()
     print(f"{describe_machine()}\ncommit {source_version()}, seed {SEED}, mode points\n")
-    held = read_source(options.data, (), Path("cache")).split(load_recipe("pdflow").data.holdout)[1]
+    holdout = load_recipe("pdflow-fast").data.holdout
+    held = read_source(options.data, (), Path("cache")).split(holdout)[1]
     clouds = [cloud for cloud in held.in_order() if len(cloud) == options.points]
     print("| noise | no bound |", " | ".join(f"{bound:g} sigma" for bound in options.sigmas), "|")
     print("|---" * (len(options.sigmas) + 2) + "|")

@@ -53,7 +53,7 @@ SLOW = ("cgal-wlop", "open3d-taubin")
 
 def cases(data: Path, slow: bool) -> Iterator[tuple[str, Case]]:
     """Cell name and case of everything to tune on; the noise has seed 0."""
-    holdout = load_recipe("pdflow").data.holdout
+    holdout = load_recipe("pdflow-fast").data.holdout
     for points in (10_000, 50_000):
         for level, dense in zip(LEVELS, DENSE_SHAPES, strict=True):
             if slow and points == 50_000 and level != 0.02:

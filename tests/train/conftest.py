@@ -34,7 +34,7 @@ def tiny() -> Callable[..., Recipe]:
     """The shipped recipe with a small network; arguments replace [optim] settings."""
 
     def make(steps: int = 6, *, filter: str = "fbm", iterate: float = 0.0, **optim: Any) -> Recipe:
-        recipe = load_recipe("pdflow")
+        recipe = load_recipe("pdflow-fast")
         model = replace(
             recipe.model,
             edge_neighbours=(0, 0),

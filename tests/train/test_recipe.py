@@ -57,9 +57,9 @@ def test_one_noise_may_stand_for_a_list(tmp_path: Path) -> None:
 
 
 def test_a_recipe_changes_settings_of_its_base(tmp_path: Path) -> None:
-    (tmp_path / "mine.toml").write_text('base = "pdflow"\n[data]\ndeform = 0.3\n')
+    (tmp_path / "mine.toml").write_text('base = "pdflow-fast"\n[data]\ndeform = 0.3\n')
     (tmp_path / "again.toml").write_text('base = "mine.toml"\n[optim]\nlr = 1e-4\n')
-    base, again = load_recipe("pdflow"), load_recipe(tmp_path / "again.toml")
+    base, again = load_recipe("pdflow-fast"), load_recipe(tmp_path / "again.toml")
     assert again.name == "again"
     assert (again.data.deform, again.optim.lr) == (0.3, 1e-4)
     assert (again.model, again.loss) == (base.model, base.loss)

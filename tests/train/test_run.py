@@ -171,7 +171,7 @@ def test_hold_outs_of_other_data_are_left_out_with_a_sentence(
 
 def test_batches_fit_a_cpu() -> None:
     said: list[str] = []
-    default = load_recipe("pdflow")
+    default = load_recipe("pdflow-fast")
     fitted = fit_to_device(default, "cpu", said.append).optim
     assert (default.optim.batch, fitted.batch) == (64, 8)
     assert fitted.lr == pytest.approx(default.optim.lr / 8**0.5)

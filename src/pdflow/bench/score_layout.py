@@ -92,7 +92,7 @@ def noise_cell(
 
 def heldout_cells(options: Options, metrics: tuple[str, ...]) -> list[Cell]:
     """Cells of the training shapes that our recipe holds out, on which choices are made."""
-    shapes = some_shapes(load_recipe("pdflow").data.holdout, options.shapes)
+    shapes = some_shapes(load_recipe("pdflow-fast").data.holdout, options.shapes)
     return [
         _cell(
             points,

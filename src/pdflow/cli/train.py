@@ -22,7 +22,9 @@ NAME = "train"
 def run(
     data: Annotated[Path, option("--data DIR", "Folder of clean clouds or meshes.")],
     output: Annotated[Path, option("-o --output DIR", "Folder for checkpoint and weights.")],
-    recipe: Annotated[str, option("--recipe RECIPE", "Shipped recipe or TOML file.")] = "pdflow",
+    recipe: Annotated[
+        str, option("--recipe RECIPE", "Shipped recipe or TOML file.")
+    ] = "pdflow-fast",
     init: Annotated[
         str | None,
         option(
