@@ -6,6 +6,7 @@ FROM python:3.12-slim AS build
 WORKDIR /src
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY src ./src
+COPY examples ./examples
 ENV PATH=/opt/pdflow/bin:$PATH
 # PyTorch's own index has builds without CUDA, which PyPI has not. Its headers and tests stay behind.
 RUN python -m venv /opt/pdflow \
