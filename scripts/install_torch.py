@@ -26,11 +26,14 @@ def needs_cpu_index(requirements: Sequence[str], has_gpu: bool) -> bool:
 
 
 def offered(options: Sequence[str]) -> tuple[str, list[str]]:
-    """Version and requirements of the torch that pip would install; nothing is installed."""
+    """Version and requirements of the torch that pip would install; nothing is installed.
+
+    A pip before 22.2 cannot tell; what it takes is then called "as pip chooses".
+    """
     command = [*PIP, "--dry-run", "--ignore-installed", "--no-deps", "--report", "-"]
     found = subprocess.run([*command, *options, "torch"], capture_output=True, text=True)
     if found.returncode:
-        sys.exit(found.stderr)
+        return "as pip chooses", []
     metadata = json.loads(found.stdout)["install"][0]["metadata"]
     return metadata["version"], metadata.get("requires_dist", [])
 

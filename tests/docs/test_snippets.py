@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import shlex
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,7 @@ import pytest
 
 import pdflow
 from pdflow.cli.main import main
+from pdflow.io import FORMATS
 
 ROOT = Path(__file__).parents[2]
 LISTING = re.compile(r"^```(python|bash)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -23,7 +26,7 @@ PAGES = [
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A folder with the files that pages speak of, each small."""
     (tmp_path / "examples").mkdir()
     some = np.random.default_rng(0).permutation(10_000)[:4000]
@@ -36,12 +39,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         pdflow.write(tmp_path / name, few)
     monkeypatch.chdir(tmp_path)
-    return tmp_path
+    # A page may register a format or set up logging, which later tests must not see.
+    formats, handlers = list(FORMATS), list(logging.root.handlers)
+    yield
+    FORMATS[:], logging.root.handlers[:] = formats, handlers
+    logging.getLogger("pdflow").setLevel(logging.NOTSET)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 @pytest.mark.filterwarnings("ignore::pdflow.errors.LossWarning")
-def test_listings_of_a_page_run(page: Path, folder: Path) -> None:
+@pytest.mark.usefixtures("folder")
+def test_listings_of_a_page_run(page: Path) -> None:
     names: dict[str, object] = {"__name__": "page"}
     for kind, text in LISTING.findall(page.read_text()):
         if kind == "python":
