@@ -1,13 +1,14 @@
-"""Which device to compute on, and what to say when it cannot be used."""
+"""Which device to compute on, what to say when it cannot be used, and threads after a fork."""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pdflow.errors import PdflowError
-from pdflow.parallel import is_forked
 
 if TYPE_CHECKING:
     import torch
@@ -46,20 +47,15 @@ def using_device(device: object) -> Iterator[None]:
         ) from error
 
 
-@contextmanager
-def one_thread_after_fork() -> Iterator[None]:
-    """Keep torch to one thread in a forked process, in a block or a decorated function.
+def _use_one_thread() -> None:
+    """Keep torch to one thread in a forked process, as the workers of its DataLoader do.
 
-    A loop of torch waits for the threads of the parent, which do not exist in the child, for ever.
+    A loop of torch would wait for the threads of the parent for ever.
     """
-    if not is_forked():
-        yield
-        return
-    import torch
+    torch = sys.modules.get("torch")
+    if hasattr(torch, "set_num_threads"):
+        torch.set_num_threads(1)  # type: ignore[union-attr]
 
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_use_one_thread)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from pdflow.adapters.groups import group
-from pdflow.device import named_device, one_thread_after_fork
+from pdflow.device import named_device
 from pdflow.errors import PdflowError
 from pdflow.model import PDFlow
 from pdflow.pipeline.denoise import OVERLAP, Denoiser, Mode, Outliers
@@ -165,7 +165,6 @@ def denoise(
 ) -> tuple[NDArray[np.floating], Columns, Report]: ...
 
 
-@one_thread_after_fork()
 def denoise(
     cloud: Any,
     /,

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from pdflow.backends import Progress, make_backend
 from pdflow.cloud import PointCloud
-from pdflow.device import one_thread_after_fork
 from pdflow.errors import PdflowError
 from pdflow.geometry.components import FEWEST_POINTS
 from pdflow.geometry.farthest import farthest_point_sampling
@@ -135,7 +134,6 @@ class Denoiser:
         """Whether every point of a cloud keeps its row."""
         return self.mode == "points" and self.outliers != "remove"
 
-    @one_thread_after_fork()
     def __call__(
         self, cloud: PointCloud, progress: Progress | None = None, stage: Stage | None = None
     ) -> Denoised:

@@ -13,7 +13,7 @@ from types import FrameType
 
 import torch
 
-from pdflow.device import one_thread_after_fork, using_device
+from pdflow.device import using_device
 from pdflow.scenes.packed import PackedScans
 from pdflow.train.checkpoint import provenance, resume, save_checkpoint
 from pdflow.train.compute.distributed import Workers
@@ -39,7 +39,6 @@ CPU_BATCH = 8192
 Say = Callable[[str], None]
 
 
-@one_thread_after_fork()
 def train(
     recipe: Recipe,
     shapes: Source,

@@ -20,7 +20,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from pdflow.config import MOVED_SETTINGS, FlowConfig, InferenceConfig
-from pdflow.device import one_thread_after_fork, using_device
+from pdflow.device import using_device
 from pdflow.errors import PdflowError
 from pdflow.io import atomic_path
 from pdflow.model import PDFlow
@@ -63,7 +63,6 @@ def find_model(name_or_path: str | Path) -> Path:
         raise PdflowError(sentence) from error
 
 
-@one_thread_after_fork()
 def load_model(name_or_path: str | Path, device: str | torch.device = "cpu") -> PDFlow:
     """A shipped model by its name, or any weight file by its path, ready for inference.
 
@@ -95,7 +94,6 @@ def load_model(name_or_path: str | Path, device: str | torch.device = "cpu") -> 
         return model.to(device).eval()
 
 
-@one_thread_after_fork()
 def save_model(path: str | Path, model: PDFlow, provenance: dict[str, Any]) -> None:
     """Write weights, both configs and provenance (recipe, seed, data hash, commit), atomically.
 

@@ -190,6 +190,13 @@ def test_chunk_that_differs_from_the_header_is_refused() -> None:
     assert layout.split({"a": np.zeros(0, np.float32)})["a"].shape == (0,)
 
 
+def test_chunk_without_values_is_refused() -> None:
+    """A header cannot tell (M, 0) from (M,)."""
+    layout = plan_writing({"flag": Field(np.dtype("f4"))}, PLY)
+    with pytest.raises(PdflowError, match="'flag' of a chunk has no values: leave it out"):
+        layout.split({"flag": np.zeros((3, 0), np.float32)})
+
+
 @pytest.mark.parametrize("mine", [7, {"attributes": {}}, ["a"]])
 def test_metadata_entry_of_the_user_called_columns_survives(mine: Any) -> None:
     bool_field, plain_field = {"a": Field(np.dtype(bool))}, {"a": Field(np.dtype("u1"))}

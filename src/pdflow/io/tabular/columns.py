@@ -102,6 +102,8 @@ class Layout:
                     f"Attribute {name!r} of a chunk differs from the header: give every chunk "
                     "the same attributes."
                 )
+            if values.ndim == 2 and not values.shape[1]:  # which no header tells from (M,)
+                raise PdflowError(f"Attribute {name!r} of a chunk has no values: leave it out.")
             for part, column in zip(parts, values.T if kind.width else [values], strict=True):
                 try:
                     columns[part] = cast_exactly(column, self.columns[part], f"attribute {name!r}")
