@@ -144,7 +144,7 @@ def test_all_metrics_at_once(pdflow, data):
     [
         (["--metrics", "cd,fid"], "Unknown metric 'fid'"),
         (["--metrics", ","], "No metric was named"),
-        (["--plot", "x.jpg"], "ends in .png"),
+        (["--plot", "x.jpg"], "ends in .png or .pdf"),
         (["--csv", "no/such/folder/t.csv"], "does not exist"),
         (["--mesh", "nowhere.off"], "nowhere.off does not exist"),
         (["--clean", "nowhere.xyz"], "nowhere.xyz does not exist"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, cast
 
-from pdflow.cli.batch import protect_inputs, run_jobs, without_existing
+from pdflow.cli.batch import check_plot, protect_inputs, run_jobs, save_plot, without_existing
 from pdflow.cli.files import (
     Job,
     naming,
@@ -23,6 +23,7 @@ from pdflow.cli.options import (
     InputsAndOutput,
     OptionalOutput,
     OutputFormat,
+    Plot,
     option,
 )
 from pdflow.cli.progress import Result, progress
@@ -105,6 +106,7 @@ def run(
             min=0,
         ),
     ] = None,
+    plot: Plot = None,
     format: InputFormat = None,
     to: OutputFormat = None,
     drop_nonfinite: DropNonfinite = False,
@@ -127,6 +129,7 @@ def run(
     if skip_existing:
         jobs = without_existing(jobs)
     require_folders(jobs)
+    check_plot(plot, jobs)
     passes, split = _count("--iterations", iterations), _count("--partitions", partitions)
     with progress("loading the network", total=None):
         from pdflow.device import named_device
@@ -159,6 +162,9 @@ def run(
             target = target_format(job.target, to)
             clean = with_digits(denoised.cloud, cloud, target.name)
             job.write(with_history(clean, history, target.name), to)
+            if plot is not None:
+                steps.stage("drawing")
+                save_plot(plot, cloud, clean)
         return job.result(dropped=dropped, **denoised.report.as_dict())
 
     run_jobs(jobs, work, as_json, _describe)

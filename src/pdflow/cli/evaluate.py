@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pdflow.cli.batch import check_plot_name
 from pdflow.cli.files import naming, read_cloud
 from pdflow.cli.options import DropNonfinite, InputFormat, option, split_names
 from pdflow.cli.progress import progress
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from pdflow.cloud import PointCloud
     from pdflow.mesh import TriangleMesh
     from pdflow.metrics.suite import Metric
-    from pdflow.render import Panel
+    from pdflow.render.figure import Shown
 
 NAME = "evaluate"
 
@@ -46,7 +47,7 @@ def run(
     csv: Annotated[Path | None, option("--csv FILE", "Write the table to a CSV file.")] = None,
     plot: Annotated[
         Path | None,
-        option("--plot FILE.png", "Draw the clouds, coloured by error, to a PNG file."),
+        option("--plot FILE", "Draw the clouds, coloured by error, as PNG or PDF."),
     ] = None,
     format: InputFormat = None,
     drop_nonfinite: DropNonfinite = False,
@@ -63,7 +64,8 @@ def run(
     and uniformity in that of the mesh. The header of the table gives the power of ten of its
     values, such as x1e-4; JSON and CSV hold plain values.
     The plot shows the distance of every point to the mesh, or without a mesh to the nearest clean
-    point, in radii of the ground truth's bounding sphere.
+    point, in radii of the ground truth's bounding sphere; for a single cloud beside the ground
+    truth, and as a section.
     """
     from pdflow.io import atomic_path
     from pdflow.metrics import choose_metrics
@@ -73,20 +75,20 @@ def run(
     shapes = _match(pred, clean, mesh, format)
     _check_outputs(csv, plot, shapes)
     rows: dict[str, Row] = {}
-    panels: list[Panel] = []
+    drawn: list[Shown] = []
     with ExitStack() as outputs:
         # Opened first, so that an output that cannot be written fails before the work.
         csv_file = outputs.enter_context(atomic_path(csv)) if csv else None
         plot_file = outputs.enter_context(atomic_path(plot)) if plot else None
         with progress("measuring", len(shapes)) as advance:
             for shape in shapes:
-                rows[shape.name] = _measure(shape, chosen, format, drop_nonfinite, plot, panels)
+                rows[shape.name] = _measure(shape, chosen, format, drop_nonfinite, plot, drawn)
                 advance(1)
         mean = {key: sum(row[key] for row in rows.values()) / len(rows) for key in _columns(chosen)}
         if csv_file:
             _write_csv(csv_file, rows, mean)
         if plot_file:
-            highest = _plot(plot_file, panels)
+            highest = _plot(plot_file, drawn)
     if as_json:
         typer.echo(json.dumps({"mean": mean, "shapes": rows}, indent=2, allow_nan=False))
         return
@@ -165,8 +167,8 @@ def _by_stem(folder: Path, kind: str, format: str | None) -> dict[str, Path]:
 
 def _check_outputs(csv: Path | None, plot: Path | None, shapes: Sequence[Shape]) -> None:
     """Refuse outputs with a wrong suffix, and outputs that would overwrite another file."""
-    if plot and plot.suffix.lower() != ".png":
-        raise PdflowError(f"{plot}: plots are written as PNG: choose a name that ends in .png.")
+    if plot:
+        check_plot_name(plot)
     taken = {path.resolve() for s in shapes for path in (s.pred, s.clean, s.mesh) if path}
     for path in (csv, plot):
         if path and path.resolve() in taken:
@@ -182,7 +184,7 @@ def _measure(
     format: str | None,
     drop: bool,
     plot: Path | None,
-    panels: list[Panel],
+    drawn: list[Shown],
 ) -> Row:
     from pdflow.metrics import measure
 
@@ -192,7 +194,7 @@ def _measure(
     with naming(shape.pred):
         row = measure(pred.points, clean.points, mesh, normals=normals, metrics=chosen)
         if plot:
-            panels.append(_panel(pred, clean, mesh))
+            drawn += _shown(shape.name, pred, clean, mesh)
     return row
 
 
@@ -214,26 +216,31 @@ def _read_surface(path: Path) -> TriangleMesh:
     return mesh
 
 
-def _panel(pred: PointCloud, clean: PointCloud, mesh: TriangleMesh | None) -> Panel:
+def _shown(
+    name: str, pred: PointCloud, clean: PointCloud, mesh: TriangleMesh | None
+) -> list[Shown]:
+    """The ground truth, and the cloud coloured by error, in the unit sphere of the former."""
     from pdflow.geometry.frame import unit_sphere
     from pdflow.metrics import point_errors
-    from pdflow.render import Panel
+    from pdflow.render.figure import Shown
 
     frame = unit_sphere(clean.points)
     errors = point_errors(pred.points, mesh if mesh is not None else clean.points)
-    return Panel(frame.apply(pred.points), errors / frame.scale)
+    return [
+        Shown("ground truth", frame.apply(clean.points)),
+        Shown(name, frame.apply(pred.points), errors / frame.scale),
+    ]
 
 
-def _plot(path: Path, panels: Sequence[Panel]) -> float:
-    """Draw the shapes, each filling its panel, and return the value of the last colour."""
-    import numpy as np
+def _plot(path: Path, drawn: Sequence[Shown]) -> float:
+    """Draw one shape beside its truth, or many alone; return the value of the last colour."""
+    from pdflow.render.figure import legend_of, save_figure
 
-    from pdflow.render import render_panels
-
-    highest = float(np.quantile(np.concatenate([panel.color for panel in panels]), 0.99))
-    side = 800 if len(panels) == 1 else 400
-    render_panels(panels, path, size=(side, side), value_range=(0.0, highest), same_frame=False)
-    return highest
+    judged = drawn[1::2]
+    legend = legend_of("error", "of the radius", [cloud.color for cloud in judged])
+    one = len(judged) == 1
+    save_figure(path, drawn if one else judged, legend, sections=one)
+    return legend.highest
 
 
 def _columns(chosen: dict[str, Metric]) -> Iterator[str]:

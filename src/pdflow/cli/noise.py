@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
+from pdflow.cli.batch import check_plot, save_plot
 from pdflow.cli.files import Job, naming, plan_clouds, read_finite, say_dropped
 from pdflow.cli.options import (
     AsJson,
@@ -12,6 +13,7 @@ from pdflow.cli.options import (
     Inputs,
     Output,
     OutputFormat,
+    Plot,
     Seed,
     option,
 )
@@ -21,6 +23,7 @@ from pdflow.noise.kinds import KINDS
 
 if TYPE_CHECKING:
     from pdflow.cloud import PointCloud
+    from pdflow.mesh import TriangleMesh
 
 NAME = "noise"
 
@@ -46,6 +49,7 @@ def run(
         ),
     ] = 0.02,
     seed: Seed = 0,
+    plot: Plot = None,
     format: InputFormat = None,
     to: OutputFormat = None,
     drop_nonfinite: DropNonfinite = False,
@@ -62,12 +66,17 @@ def run(
         )
     scans = kind == LIDAR
     results = []
-    for job in plan_clouds(inputs, output, to, suffix_of_format="ply" if scans else None):
+    jobs = plan_clouds(inputs, output, to, suffix_of_format="ply" if scans else None)
+    check_plot(plot, jobs)
+    before: PointCloud | TriangleMesh
+    for job in jobs:
         if scans:
-            noisy, extra = _scan(job, level, seed, format)
+            before, noisy, extra = _scan(job, level, seed, format)
         else:
-            noisy, extra = _move(job, kind, level, seed, format, drop_nonfinite)
+            before, noisy, extra = _move(job, kind, level, seed, format, drop_nonfinite)
         job.write(noisy, to)
+        if plot is not None:
+            save_plot(plot, before, noisy)
         facts = {"kind": kind, "level": level, "seed": seed, "points": len(noisy)}
         results.append(job.result(**facts, **extra))
     say_results(results, as_json, _describe)
@@ -75,7 +84,7 @@ def run(
 
 def _move(
     job: Job, kind: str, level: float, seed: int, format: str | None, drop: bool
-) -> tuple[PointCloud, Result]:
+) -> tuple[PointCloud, PointCloud, Result]:
     import numpy as np
 
     from pdflow.noise.models import add_noise
@@ -84,19 +93,19 @@ def _move(
     with naming(job.source):
         points = add_noise(cloud.points, kind, level, seed=seed)
     sq_moves = np.square(points - cloud.points).sum(1)
-    return cloud.with_points(points), {
-        "dropped": dropped,
-        "rms_displacement": float(np.sqrt(sq_moves.mean())),
-    }
+    moved = float(np.sqrt(sq_moves.mean()))
+    return cloud, cloud.with_points(points), {"dropped": dropped, "rms_displacement": moved}
 
 
-def _scan(job: Job, level: float, seed: int, format: str | None) -> tuple[PointCloud, Result]:
+def _scan(
+    job: Job, level: float, seed: int, format: str | None
+) -> tuple[TriangleMesh, PointCloud, Result]:
     from pdflow.io import read_mesh
     from pdflow.noise.lidar import simulate_lidar
 
     mesh = read_mesh(job.source, format)
     with naming(job.source):
-        return simulate_lidar(mesh, level=level, seed=seed), {}
+        return mesh, simulate_lidar(mesh, level=level, seed=seed), {}
 
 
 def _describe(result: Result) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -55,6 +56,13 @@ DropNonfinite = Annotated[
 Device = Annotated[
     str | None,
     option("--device DEVICE", "cpu, or cuda (gpu means the same); default: cuda if available."),
+]
+Plot = Annotated[
+    Path | None,
+    option(
+        "--plot FILE",
+        "Draw before, after and how far points moved, whole and as a section, as PNG or PDF.",
+    ),
 ]
 Seed = Annotated[
     int, option("--seed SEED", "Random seed: the same seed gives the same result.", min=0)

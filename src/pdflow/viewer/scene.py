@@ -62,7 +62,7 @@ def build_scene(
     before = clouds[0][1]
     matches = [rows_match(before, cloud) for _, cloud in clouds]
     moved = _displacements([cloud for _, cloud in clouds], matches)
-    unit = _unit(before)
+    unit = unit_of(before)
     first_rows = _rows(before, most_points)
     shown = []
     for (name, cloud), match, lengths in zip(clouds, matches, moved, strict=True):
@@ -112,7 +112,7 @@ def _rows(cloud: PointCloud, most_points: int) -> NDArray[np.int64]:
     return np.asarray(rows[np.argsort(morton_keys(cloud.points[rows]), kind="stable")])
 
 
-def _unit(cloud: PointCloud) -> str:
+def unit_of(cloud: PointCloud) -> str:
     """Unit of the coordinates: metres in E57 and where the reference system says so; "units" where
     nothing is known."""
     crs = str(cloud.metadata.get("crs") or "")

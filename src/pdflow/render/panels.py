@@ -1,14 +1,8 @@
-"""Pictures of point clouds without a display: points splatted into a z-buffer, written as PNG.
-
-render(cloud.points, errors, "errors.png")
-render_panels([Panel(noisy), Panel(clean)], "before_after.png")
-"""
+"""Clouds side by side: points splatted into a z-buffer, seen from one direction."""
 
 from __future__ import annotations
 
 import os
-import struct
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,9 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from pdflow.errors import PdflowError
 from pdflow.geometry.arrays import FloatArray, finite_points
 from pdflow.geometry.frame import Frame, unit_sphere
-from pdflow.io.atomic import atomic_path
+from pdflow.render.files import Image, write_png
 
-Image = NDArray[np.uint8]
 PathLike = str | os.PathLike[str]
 
 BACKGROUND = (255, 255, 255)
@@ -139,6 +132,31 @@ def render_panels(
     """
     if Path(path).suffix.lower() != ".png":
         raise PdflowError(f"{path}: pictures are written as PNG: choose a name that ends in .png.")
+    images = draw_panels(
+        panels,
+        size=size,
+        view=view,
+        value_range=value_range,
+        point_size=point_size,
+        same_frame=same_frame,
+    )
+    write_png(path, _tile(images, columns or min(4, len(images))))
+
+
+def draw_panels(
+    panels: Sequence[Panel],
+    *,
+    size: tuple[int, int] = (800, 800),
+    view: View | None = None,
+    value_range: tuple[float, float] | None = None,
+    point_size: float | None = None,
+    same_frame: bool = True,
+    shaded: bool = True,
+) -> list[Image]:
+    """Pictures (height, width, 3) of the panels. See `render_panels`.
+
+    shaded  False draws points in their plain colours, which suits a section
+    """
     if not panels:
         raise PdflowError("There is no cloud to draw: give at least one panel.")
     clouds = [finite_points(panel.points, "A cloud to draw") for panel in panels]
@@ -155,11 +173,10 @@ def render_panels(
     else:
         seen = [view.project(cloud, unit_sphere(cloud)) for cloud in clouds]
         windows = [_window(points, size) for points in seen]
-    images = [
-        _draw(points, color, window, size, point_size)
+    return [
+        _draw(points, color, window, size, point_size, shaded)
         for points, color, window in zip(seen, colors, windows, strict=True)
     ]
-    write_png(path, _tile(images, columns or min(4, len(images))))
 
 
 def color_map(values: ArrayLike, low: float, high: float) -> Image:
@@ -174,27 +191,6 @@ def color_map(values: ArrayLike, low: float, high: float) -> Image:
     knots = np.arange(len(anchors))
     channels = [np.interp(place, knots, anchors[:, k]) for k in range(3)]
     return np.asarray(np.rint(np.stack(channels, axis=-1)), dtype=np.uint8)
-
-
-def write_png(path: PathLike, image: Image) -> None:
-    """Write an image (height, width, 3) as PNG, atomically."""
-    height, width, _ = image.shape
-    rows = np.zeros((height, 1 + 3 * width), np.uint8)
-    rows[:, 1:] = image.reshape(height, -1)
-    rows[1:, 1:] -= image.reshape(height, -1)[:-1]
-    rows[1:, 0] = 2  # each row but the first as its difference to the one above
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    with atomic_path(Path(path)) as temporary:
-        temporary.write_bytes(
-            b"\x89PNG\r\n\x1a\n"
-            + _chunk(b"IHDR", header)
-            + _chunk(b"IDAT", zlib.compress(rows.tobytes(), 6))
-            + _chunk(b"IEND", b"")
-        )
-
-
-def _chunk(kind: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 
 def _value_range(colors: Sequence[Any]) -> tuple[float, float]:
@@ -240,6 +236,7 @@ def _draw(
     window: tuple[float, float, float],
     size: tuple[int, int],
     point_size: float | None,
+    shaded: bool,
 ) -> Image:
     """A picture (height, width, 3) of projected points (M, 3) in colours (M, 3).
 
@@ -255,7 +252,9 @@ def _draw(
     front, depth = _splat(x, y, scale * seen[:, 2], diameter / 2, (height, width))
     hit = front >= 0
     image = np.full((height, width, 3), BACKGROUND, np.float64)
-    image[hit] = colors[front[hit]] * _shade(depth)[hit][:, None]
+    image[hit] = colors[front[hit]]
+    if shaded:
+        image[hit] *= _shade(depth)[hit][:, None]
     step = _SUPERSAMPLING
     small = image.reshape(height // step, step, width // step, step, 3).mean((1, 3))
     return np.asarray(np.rint(small), dtype=np.uint8)
