@@ -220,6 +220,18 @@ def test_unknown_names_are_refused_with_the_known_ones(bench, score_data, tmp_pa
     assert "holds no clean clouds" in bench("dmrset", "--data", tmp_path, "-o", tmp_path).err
 
 
+def test_each_ablation_is_trained_with_each_seed_and_once(bench, score_data, tmp_path):
+    words = ("--data", score_data, "-o", tmp_path, "--methods", "D_m = 8", "--steps", "1")
+    assert bench("masked-dims", *words, "--train-seeds", "2").code == 0
+    first, second = sorted((tmp_path / "models").iterdir())
+    assert first.read_bytes() != second.read_bytes()
+    written = [path.stat().st_mtime_ns for path in (first, second)]
+    done = bench("masked-dims", *words, "--train-seeds", "2")
+    assert [path.stat().st_mtime_ns for path in (first, second)] == written
+    assert "D_m = 8 (small, 1 steps)" in done.out
+    assert "D_m = 8 (small, 1 steps, seed 1)" in done.out
+
+
 def test_the_report_holds_all_tables_that_were_made(bench, score_data, tmp_path):
     page = tmp_path / "results.md"
     assert "holds no results" in bench("report", "-o", tmp_path, "--docs", page).err

@@ -33,6 +33,8 @@ def grid(cds: dict[str, float], group: str = "ours") -> Grid:
         ),
         ("architecture", "MLP", {"L = 8": 3.0, "forward + MLP": 4.0},
          {"L = 8": 4.0, "forward + MLP": 3.0}),
+        ("architecture", "L = 8 is the best", {"L = 4": 4.0, "L = 8": 3.0, "L = 12": 3.5},
+         {"L = 4": 4.0, "L = 8": 3.6, "L = 12": 3.5}),
         ("masked-dims", "D_m = 0", {"noisy": 8.0, "D_m = 0": 8.01}, {"noisy": 8.0, "D_m = 0": 7.0}),
     ],
 )  # fmt: skip
@@ -42,6 +44,19 @@ def test_claims(table, claim, true, false):
         assert claim in found.claim
         assert found.holds is holds
         assert all(f"{cd:.2f}" in found.figures for cd in figures.values())
+
+
+def test_seeds_are_averaged_and_networks_of_the_papers_size_come_first():
+    figures = {
+        "L = 8 (small, 9 steps)": 9.0,
+        "L = 8 (paper, 9 steps)": 3.0,
+        "L = 8 (paper, 9 steps, seed 1)": 5.0,
+        "forward + MLP (small, 9 steps)": 1.0,
+        "forward + MLP (paper, 9 steps)": 4.5,
+    }
+    (found,) = [j for j in judge({"architecture": grid(figures)}) if j.holds is not None]
+    assert found.holds
+    assert found.figures == "CD e-4: L = 8 4.00, forward + MLP 4.50"
 
 
 def test_ours_must_be_first_in_every_cell():

@@ -110,8 +110,9 @@ class Options:
     levels   noise levels, or None: all of the table
     shapes   names of shapes, or how many of them, or None: all
     heldout  measure held-out training shapes instead of the test shapes
-    steps    training steps of ablations
+    steps    training steps of ablations, or None: as many as their size has
     size     of their networks: "small" or "paper"
+    train_seeds  seeds that each of them is trained with
     device   cpu or cuda, or None: cuda if available
     seed     of all added noise
     """
@@ -123,8 +124,9 @@ class Options:
     levels: tuple[float, ...] | None = None
     shapes: int | tuple[str, ...] | None = None
     heldout: bool = False
-    steps: int = 500
+    steps: int | None = None
     size: str = "small"
+    train_seeds: int = 1
     device: str | None = None
     seed: int = 0
 

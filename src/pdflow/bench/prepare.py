@@ -16,11 +16,24 @@ PASSES = PARTITIONS = 1
 """Passes and partitions of all trained variants, at every noise level."""
 
 
-def variants_of(table: Table, options: Options) -> list[Variant]:
-    """The networks that a table trains, or those named with `--methods`."""
+def variants_of(table: Table, options: Options) -> list[tuple[str, Variant]]:
+    """The networks that a table trains, or those named with `--methods`, and their rows.
+
+    Each is trained with `options.train_seeds` seeds, all with the first one before any other.
+    """
+    return [
+        (f"{variant.name} {training.label}", variant)
+        for training in (
+            Training(options.steps, options.size, seed) for seed in range(options.train_seeds)
+        )
+        for variant in _chosen(table, options, training)
+    ]
+
+
+def _chosen(table: Table, options: Options, training: Training) -> list[Variant]:
     if table.variants is None:
         return []
-    variants = table.variants(Training(options.steps, options.size))
+    variants = table.variants(training)
     if options.methods is None:
         return variants
     known = {variant.name: variant for variant in variants}
@@ -45,18 +58,21 @@ def ready_methods(
     variants = variants_of(table, options)
     device = named_device(options.device)
     train_variants(
-        variants, lambda: training_clouds(options.data), options.folder, device, lambda _: done(1)
+        [variant for _, variant in variants],
+        lambda: training_clouds(options.data),
+        options.folder,
+        device,
+        lambda _: done(1),
     )
-    methods += [_variant_method(variant, options, device) for variant in variants]
+    methods += [_variant_method(*named, options, device) for named in variants]
     if options.methods is not None:
         return require_installed(methods), []
     return [m for m in methods if not m.missing], [m for m in methods if m.missing]
 
 
-def _variant_method(variant: Variant, options: Options, device: str) -> Method:
+def _variant_method(name: str, variant: Variant, options: Options, device: str) -> Method:
     from pdflow.bench.ours import network_method
 
-    name = f"{variant.name} ({options.size}, {options.steps} steps)"
     return network_method(
         name, trained(variant, options.folder, device), "points", PASSES, PARTITIONS
     )

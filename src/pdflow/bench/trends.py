@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from statistics import fmean
 
-from pdflow.bench.layout import Grid
+from pdflow.bench.layout import Grid, Row
 
 SAME = 0.01
 """Relative difference of CD below which two results count as the same."""
@@ -58,6 +59,13 @@ def _filters(grid: Grid) -> Verdict | None:
     return holds, _listed(cds)
 
 
+def _depth(grid: Grid) -> Verdict | None:
+    cds = _mean_cds(grid, ("L = 4", "L = 8", "L = 12"))
+    if len(cds) < 3:
+        return None
+    return cds["L = 8"] == min(cds.values()), _listed(cds)
+
+
 def _inverse(grid: Grid) -> Verdict | None:
     cds = _mean_cds(grid, ("L = 8", "forward + MLP"))
     return (cds["L = 8"] < cds["forward + MLP"], _listed(cds)) if len(cds) == 2 else None
@@ -95,6 +103,7 @@ def _ours_first(grid: Grid) -> Verdict | None:
 CLAIMS: tuple[tuple[str, str, Callable[[Grid], Verdict | None]], ...] = (
     ("The vanilla flow (D_a = 0) fails to converge", "augment-dims", _vanilla_flow),
     ("LCC is at least as good a filter as FBM, and FBM as LBM", "filters", _filters),
+    ("L = 8 is the best of 4, 8 and 12", "architecture", _depth),
     ("The inverse flow beats an MLP as decoder", "architecture", _inverse),
     ("Without a mask (D_m = 0) the network returns its input", "masked-dims", _no_mask),
     ("On each kind of noise, no network beats the one trained on it", "training-noise", _own_noise),
@@ -110,21 +119,44 @@ CLAIMS: tuple[tuple[str, str, Callable[[Grid], Verdict | None]], ...] = (
 def _cds_in(grid: Grid, block: str, cell: str, group: str) -> dict[str, float]:
     """CD in a cell of the rows of a group; names of trained rows without their (N steps)."""
     return {
-        row.method.partition(" (")[0]: row.values[block, cell, "cd"]
-        for row in grid.rows
-        if row.group == group and (block, cell, "cd") in row.values
+        name: fmean(cds)
+        for name, rows in _measured(grid).items()
+        if (
+            cds := [
+                row.values[block, cell, "cd"]
+                for row in rows
+                if row.group == group and (block, cell, "cd") in row.values
+            ]
+        )
     }
 
 
 def _mean_cds(grid: Grid, names: tuple[str, ...]) -> dict[str, float]:
     """Mean CD over all cells of the named measured rows; their names may end in (N steps)."""
-    found: dict[str, float] = {}
+    found = _measured(grid)
+    cds = {
+        name: [
+            value
+            for row in found.get(name, ())
+            for (_, _, column), value in row.values.items()
+            if column == "cd"
+        ]
+        for name in names
+    }
+    return {name: fmean(values) for name, values in cds.items() if values}
+
+
+def _measured(grid: Grid) -> dict[str, list[Row]]:
+    """Measured rows by their name: a network that was trained with several seeds has several.
+
+    Networks of the paper's size count if there are any, small ones otherwise.
+    """
+    found: dict[str, dict[bool, list[Row]]] = {}
     for row in grid.rows:
-        name = row.method.partition(" (")[0]
-        cds = [value for (_, _, column), value in row.values.items() if column == "cd"]
-        if name in names and row.group != "published" and cds:
-            found[name] = sum(cds) / len(cds)
-    return {name: found[name] for name in names if name in found}
+        name, _, trained = row.method.partition(" (")
+        if row.group != "published":
+            found.setdefault(name, {}).setdefault(trained.startswith("paper"), []).append(row)
+    return {name: rows.get(True) or rows[False] for name, rows in found.items()}
 
 
 def _at_most(one: float, other: float) -> bool:

@@ -1,15 +1,16 @@
 """Networks of the paper's ablations, trained briefly and kept in the results folder.
 
 Every variant starts from the recipe of the paper's network and gets the same number of patches.
-These are too few for a good network: compare variants with each other, not with the paper. All of
-them differ from the paper's recipe in this:
+These are fewer than the paper's: compare variants with each other. All of them differ from the
+paper's recipe in this:
 
-- point i of the output is matched with point i of the clean patch instead of by an assignment,
-  which is correct because noise was added to clean points, and costs nothing;
 - the matrix of LCC and the mask of LBM start as in the authors' code: with W = identity an
   invertible network returns its input, and a short training hardly leaves that point;
 - warm-up, decay of the rate and weight averaging are those of a short run;
 - patches are cut from clean clouds and then noised, as the authors did.
+
+Small networks, which a CPU can train, also match point i of the output with point i of the clean
+patch instead of by an assignment: correct because noise was added to clean points, and free.
 """
 
 from __future__ import annotations
@@ -32,55 +33,77 @@ from pdflow.train.loop import Trainer
 from pdflow.train.recipe import Recipe, load_recipe
 from pdflow.weights import load_model, save_model
 
-BATCH = 8
-SEEDS = 64
-"""Number of regions cut from every training cloud."""
-
 
 @dataclass(frozen=True)
 class Size:
-    """Size of the networks of a table, and of their patches.
+    """Size of the networks of a table, of their patches and of their training.
 
-    network  changed settings of the network, inference: of its use
-    edges    divisor of K in all EdgeUnits
-    rec      weight of the reconstruction loss, a sum over points
-    prior    weight of the likelihood, a sum over points
+    network    changed settings of the network, inference: of its use
+    edges      divisor of K in all EdgeUnits
+    loss       changed settings of the loss, whose terms are sums over points
+    batch      patches of a step, and `steps`, how many there are by default
+    regions    regions cut from every training cloud
+    precision  of the trainer
     """
 
     network: dict[str, Any]
     inference: dict[str, Any]
     edges: int
-    rec: float
-    prior: float
+    loss: dict[str, Any]
+    batch: int
+    steps: int
+    regions: int
+    precision: str
 
 
 SIZES = {
-    "paper": Size({}, {}, 1, 0.8, 1e-6),
+    # 300,800 patches, as many a step as keep a GPU busy.
+    "paper": Size({}, {}, 1, {"prior": 1e-7}, 32, 9400, 1024, "bf16"),
     "small": Size(
         {"hidden": 24, "patch_points": 128},
         {"centred": True, "patch_radius": (2.0, 2.0)},
         4,
-        0.128,
-        8e-6,
+        {"rec": 0.128, "prior": 8e-6, "matching": "paired"},
+        8,
+        500,
+        64,
+        "ieee",
     ),
 }
 """The paper's networks, and narrower ones that a CPU can train.
 
-The small ones get patches centred on the origin and of one radius: they learn in hundreds of steps
-what takes many thousands in the paper's frame.
+With exact log-determinants, 1e-6 of the likelihood lets W collapse (docs/training.md), 1e-7 does
+not. The small ones get patches centred on the origin and of one radius: they learn in hundreds of
+steps what takes many thousands in the paper's frame.
 """
 
 
 @dataclass(frozen=True)
 class Training:
-    """How every variant is trained: `steps` of BATCH patches, networks of a `size` of SIZES."""
+    """How every variant is trained.
 
-    steps: int
+    steps  None: as many as the size has by default
+    size   a key of SIZES
+    seed   of the training
+    """
+
+    steps: int | None = None
     size: str = "small"
+    seed: int = 0
 
     def __post_init__(self) -> None:
         if self.size not in SIZES:
             raise PdflowError(f"There is no size {self.size!r}: choose {' or '.join(SIZES)}.")
+
+    @property
+    def label(self) -> str:
+        """What is added to the names of rows.
+
+        >>> Training(200).label, Training(size="paper", seed=1).label
+        ('(small, 200 steps)', '(paper, 9400 steps, seed 1)')
+        """
+        steps = self.steps or SIZES[self.size].steps
+        return f"({self.size}, {steps} steps{f', seed {self.seed}' if self.seed else ''})"
 
 
 @dataclass(frozen=True)
@@ -115,22 +138,19 @@ def variant(
     with_loss  whether to use the filter's own loss
     model      changed settings of the network
     """
-    base, steps, size = load_recipe(recipe), training.steps, SIZES[training.size]
+    base, size = load_recipe(recipe), SIZES[training.size]
+    steps = training.steps or size.steps
     optim = replace(
         base.optim,
-        batch=BATCH,
+        batch=size.batch,
         steps=steps,
+        seed=training.seed,
+        precision=size.precision,
         warmup=max(1, steps // 20),
         schedule="cosine",
         ema=max(0.0, 1 - 20 / steps),
     )
-    loss = replace(
-        base.loss,
-        rec=size.rec,
-        prior=size.prior,
-        denoise=base.loss.denoise if with_loss else 0.0,
-        matching="paired",
-    )
+    loss = replace(base.loss, denoise=base.loss.denoise if with_loss else 0.0, **size.loss)
     changes: dict[str, Any] = {
         "filter_init": "authors",
         "edge_neighbours": tuple(k // size.edges for k in base.model.edge_neighbours),
@@ -139,7 +159,7 @@ def variant(
     network = replace(base.model, **changes, **model)
     inference = replace(base.inference, **size.inference)
     # Always the same name, because only settings may matter: equal variants are trained once.
-    data = replace(base.data, noise=(noise,), cut="clean", seeds=SEEDS)
+    data = replace(base.data, noise=(noise,), cut="clean", seeds=size.regions)
     return Variant(name, Recipe("ablation", network, inference, data, loss, optim))
 
 
@@ -158,7 +178,7 @@ def train_variants(
     for chosen in variants:
         if not chosen.path(folder).exists():
             if pool is None:
-                pool = _pool(read_clouds(), chosen.recipe.model.patch_points, device)
+                pool = _pool(read_clouds(), chosen.recipe, device)
             _train(chosen, pool, folder, device)
         done(chosen)
 
@@ -168,9 +188,9 @@ def trained(chosen: Variant, folder: Path, device: str) -> PDFlow:
     return load_model(chosen.path(folder), device)
 
 
-def _pool(clouds: Sequence[NDArray[np.float64]], patch_points: int, device: str) -> PatchPool:
+def _pool(clouds: Sequence[NDArray[np.float64]], recipe: Recipe, device: str) -> PatchPool:
     generator = torch.Generator(device).manual_seed(0)
-    return PatchPool.cut(clouds, SEEDS, patch_points, generator)
+    return PatchPool.cut(clouds, recipe.data.seeds, recipe.model.patch_points, generator)
 
 
 def _train(chosen: Variant, pool: PatchPool, folder: Path, device: str) -> None:

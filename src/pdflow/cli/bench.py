@@ -57,10 +57,20 @@ def run(
         bool,
         option("--heldout", "puset: measure the training shapes that the recipe holds out."),
     ] = False,
-    steps: Annotated[int, option("--steps COUNT", "Training steps of each ablation.", min=1)] = 500,
+    steps: Annotated[
+        int | None,
+        option(
+            "--steps COUNT",
+            "Training steps of each ablation; default: 500 of small networks, 9400 of the paper's.",
+            min=1,
+        ),
+    ] = None,
     size: Annotated[
         str, option("--size SIZE", "Networks of the ablations: small (for a CPU) or paper.")
     ] = "small",
+    train_seeds: Annotated[
+        int, option("--train-seeds N", "Train each ablation with N seeds.", min=1)
+    ] = 1,
     device: Device = None,
     seed: Annotated[int, option("--seed SEED", "Seed of the added noise.", min=0)] = 0,
     docs: Annotated[
@@ -95,6 +105,7 @@ def run(
         heldout=heldout,
         steps=steps,
         size=size,
+        train_seeds=train_seeds,
         device=device,
         seed=seed,
     )
@@ -160,8 +171,9 @@ def _command(table: Table, options: Options) -> str:
         else str(options.shapes or ""),
     }
     if table.variants is not None:
-        given["--steps"] = str(options.steps)
+        given["--steps"] = str(options.steps or "")
         given["--size"] = options.size
+        given["--train-seeds"] = str(options.train_seeds) if options.train_seeds > 1 else ""
     for flag, value in given.items():
         words += [flag, value] if value else []
     return " ".join(words + (["--heldout"] if options.heldout else []))

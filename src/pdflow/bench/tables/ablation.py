@@ -8,15 +8,16 @@ from dataclasses import replace
 from pdflow.bench.cases import Cell, Options
 from pdflow.bench.score_layout import gaussian_cells
 from pdflow.bench.tables.table import Table, noisy_input
-from pdflow.bench.variants import BATCH, Training, Variant
+from pdflow.bench.variants import SIZES, Training, Variant
 
 METRICS = ("cd", "p2m")
 POINTS = 10_000
 LEVEL = 0.02
 NOTE = (
-    f"Every network was trained on the same number of patches ({BATCH} per step; its name gives "
-    "the steps), far fewer than the paper's 1.2 million or more: compare the rows with each other, "
-    "not with the published ones. Small networks have D_h = 24, a quarter of the paper's "
+    "Every network of a size was trained on the same number of patches "
+    f"({' or '.join(f'{size.batch} per step ({name})' for name, size in SIZES.items())}; its name "
+    "gives the steps), fewer than the paper's 1.2 million or more: compare the rows with each "
+    "other, not with the published ones. Small networks have D_h = 24, a quarter of the paper's "
     "neighbours and patches of 128 points, centred and of one radius. One pass over the whole "
     "cloud, rows kept."
 )
