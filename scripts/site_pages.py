@@ -1,5 +1,6 @@
 """Pages of the site that are made when it is built, and links that only a clone can follow.
 
+    install.md            the part of the README on installation
     options.md            every option of every command, from the commands themselves
     api.md                every public name, from `__all__`
     notebooks/NAME.md     the notebooks, as text
@@ -18,7 +19,14 @@ from typing import Any
 
 import pdflow
 
-PACKAGES = ("pdflow", "pdflow.io", "pdflow.metrics", "pdflow.noise", "pdflow.geometry")
+PACKAGES = (
+    "pdflow",
+    "pdflow.io",
+    "pdflow.patches",
+    "pdflow.metrics",
+    "pdflow.noise",
+    "pdflow.geometry",
+)
 """Packages whose `__all__` is public."""
 
 OUTSIDE = re.compile(r"(?<!!)\[([^\]]+)\]\((?:\.\./)+(?:src|tests|benchmarks|examples)[^)]*\)")
@@ -37,7 +45,12 @@ def on_files(files: Any, config: Any) -> Any:
     """Add the pages that are made here."""
     from mkdocs.structure.files import File
 
-    pages = {"options.md": options_page(), "api.md": api_page()}
+    root = Path(config.config_file_path).parent
+    pages = {
+        "install.md": install_page(root / "README.md"),
+        "options.md": options_page(),
+        "api.md": api_page(),
+    }
     for notebook in sorted((Path(config.docs_dir) / "notebooks").glob("*.ipynb")):
         pages[f"notebooks/{notebook.stem}.md"] = notebook_page(notebook)
     for name, content in pages.items():
@@ -48,6 +61,12 @@ def on_files(files: Any, config: Any) -> Any:
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Turn links to source files into text, and leave out pictures that docs/ does not hold."""
     return OUTSIDE.sub(r"\1", PICTURE_OUTSIDE.sub("", markdown))
+
+
+def install_page(readme: Path) -> str:
+    """The section Install of the README, with links as seen from docs/."""
+    section = readme.read_text().split("\n## Install\n")[1].split("\n## ")[0]
+    return f"# Installation\n{section.replace('](docs/', '](')}\n"
 
 
 def options_page() -> str:

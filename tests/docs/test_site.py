@@ -36,7 +36,13 @@ def text_of(page: Path) -> str:
 
 def test_every_public_name_is_in_the_site_with_its_docstring(site: Path) -> None:
     page = (site / "api" / "index.html").read_text()
-    for package in ("pdflow", "pdflow.io", "pdflow.metrics", "pdflow.noise", "pdflow.geometry"):
+    packages = [
+        ".".join(path.parent.relative_to(ROOT / "src").parts)
+        for path in [*(ROOT / "src").glob("*/__init__.py"), *(ROOT / "src").glob("*/*/__init__.py")]
+        if re.search(r"^(    __getattr__, __dir__, )?__all__ = ", path.read_text(), re.MULTILINE)
+    ]
+    assert {"pdflow", "pdflow.io", "pdflow.patches"} <= set(packages)
+    for package in packages:
         for name in importlib.import_module(package).__all__:
             if name != "__version__":
                 assert f'id="{package}.{name}"' in page, name
@@ -54,6 +60,12 @@ def test_every_command_and_option_is_in_the_site(site: Path) -> None:
             for option in parameter.opts:
                 if option.startswith("-"):
                     assert option in found[name], (name, option)
+
+
+def test_the_site_says_how_to_install(site: Path) -> None:
+    page = text_of(site / "install" / "index.html")
+    assert "--index-url https://download.pytorch.org/whl/cpu" in page
+    assert "docker build" in page
 
 
 def test_arguments_are_lists_and_examples_are_listings(site: Path) -> None:
