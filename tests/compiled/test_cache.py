@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,9 @@ import pytest
 
 from pdflow.compiled import compiled
 
+needs_owners = pytest.mark.skipif(
+    not hasattr(os, "geteuid"), reason="needs POSIX: owners and modes of files"
+)
 SOURCE = """
 from pdflow.compiled import compiled
 
@@ -119,6 +123,46 @@ def test_classes_that_moved_are_compiled_again(load, tmp_path, monkeypatch) -> N
     with monkeypatch.context() as patch:
         patch.setattr(cache.pickle, "loads", moved)
         assert load().add(1, 2) == 3
+
+
+@needs_owners
+@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
+@pytest.mark.parametrize("mode", [0o664, 0o646, 0o666])
+def test_a_file_that_others_may_write_to_is_not_read(load, tmp_path, suffix: str, mode) -> None:
+    load().add(1, 2)
+    (path,) = cached_files(tmp_path, suffix)
+    path.chmod(mode)
+    again = load()
+    assert again.add(1, 2) == 3
+    assert hits(again) == 0
+    assert path.stat().st_mode & 0o777 == 0o644
+
+
+@needs_owners
+@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
+def test_a_file_of_another_user_is_not_read(load, tmp_path, monkeypatch, suffix: str) -> None:
+    load().add(1, 2)
+    (path,) = cached_files(tmp_path, suffix)
+    owner = 12345
+    if os.geteuid() == 0:
+        os.chown(path, owner, -1)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: owner)  # then the files are another user's
+    again = load()
+    assert again.add(1, 2) == 3
+    assert hits(again) == 0
+
+
+@needs_owners
+def test_a_loose_umask_does_not_disable_the_cache(load, tmp_path) -> None:
+    before = os.umask(0)
+    try:
+        load().add(1, 2)
+        again = load()
+        again.add(1, 2)
+    finally:
+        os.umask(before)
+    assert hits(again) == 1
 
 
 def test_a_full_disk_is_no_error(load, tmp_path, monkeypatch) -> None:

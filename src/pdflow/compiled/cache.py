@@ -6,6 +6,9 @@ them without a check. A cut or flipped byte then ends every run with an error, o
 code. So each file here starts with a checksum, and says which source and signature it is for. A
 file that does not fit is compiled again and overwritten. No error of the cache reaches the caller.
 
+A pickle runs what its author wants. So a file is read only if it belongs to this user or to root,
+and nobody else may write to it. This is the only place where pdflow reads pickles.
+
 The names differ from those that numba gives, because versions of pdflow without checksums may share
 the folder.
 """
@@ -13,7 +16,9 @@ the folder.
 from __future__ import annotations
 
 import hashlib
+import os
 import pickle
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -58,7 +63,10 @@ class _CheckedFiles(IndexDataCacheFile):
     def _load(self, path: Path) -> Any:
         """What `_save` wrote; None if the file is absent, damaged, or from another numba."""
         try:
-            content = path.read_bytes()
+            with path.open("rb") as file:
+                if not _is_own(os.fstat(file.fileno())):
+                    return None
+                content = file.read()
             size = hashlib.sha256().digest_size
             if content[:size] != self._checksum(content[size:]):
                 return None
@@ -69,10 +77,19 @@ class _CheckedFiles(IndexDataCacheFile):
     def _save(self, path: str, what: Any) -> None:
         content = self._dump(what)
         with self._open_for_write(path) as file:
+            if hasattr(os, "fchmod"):
+                os.fchmod(file.fileno(), 0o644)  # whatever the umask says, as `_is_own` asks for it
             file.write(self._checksum(content) + content)
 
     def _checksum(self, content: bytes) -> bytes:
         return hashlib.sha256(self._version.encode() + content).digest()
+
+
+def _is_own(state: os.stat_result) -> bool:
+    """Whether only this user or root can have written a file; Windows has no such owners."""
+    if not hasattr(os, "geteuid"):
+        return True
+    return state.st_uid in (os.geteuid(), 0) and not state.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 class LoopCache(FunctionCache):
