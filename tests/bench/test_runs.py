@@ -220,6 +220,16 @@ def test_unknown_names_are_refused_with_the_known_ones(bench, score_data, tmp_pa
     assert "holds no clean clouds" in bench("dmrset", "--data", tmp_path, "-o", tmp_path).err
 
 
+def test_seconds_of_a_gpu_are_not_compared(tmp_path):
+    store = Store.open(tmp_path / "puset.jsonl")
+    for method, facts in (("ours", {"device": "cuda"}), ("peer", {})):
+        key = Key("10K", "1 %", "egg", method, "", 0)
+        store.add(Record(key, "ours", {"cd": 1e-4}, 1.0, 2.0, "", facts, "run"))
+    grid = build_grid("puset", store)
+    assert grid.row("ours").seconds == {}
+    assert grid.row("peer").seconds == {("10K", "1 %"): 2.0}
+
+
 def test_each_ablation_is_trained_with_each_seed_and_once(bench, score_data, tmp_path):
     words = ("--data", score_data, "-o", tmp_path, "--methods", "D_m = 8", "--steps", "1")
     assert bench("masked-dims", *words, "--train-seeds", "2").code == 0

@@ -74,6 +74,7 @@ def network_method(
         {
             "parameters": sum(p.numel() for p in model.parameters()),
             "weights": weights[:DIGEST_LENGTH],
+            **({"device": "cuda"} if next(model.parameters()).is_cuda else {}),
         },
     )
 

@@ -25,7 +25,7 @@ from pdflow.io import atomic_path
 SECONDS = "CPU s"
 SECONDS_NOTE = (
     f"{SECONDS} is CPU time per shape, summed over cores, without loading; where the load exceeds "
-    "the number of cores, other programs ran at the same time."
+    "the number of cores, other programs ran at the same time. Rows without it ran on a GPU."
 )
 
 
@@ -69,7 +69,9 @@ def csv_text(grid: Grid) -> str:
                         block.name,
                         cell,
                         *("" if value is None else f"{value:.6g}" for value in values),
-                        f"{row.seconds[block.name, cell]:.3g}" if row.seconds else "",
+                        f"{row.seconds[block.name, cell]:.3g}"
+                        if (block.name, cell) in row.seconds
+                        else "",
                         row.shapes.get((block.name, cell), ""),
                         *(row.facts.get(name, "") for name in facts),
                     ]
