@@ -27,7 +27,7 @@ from pdflow.cloud import PointCloud
 from pdflow.geometry import neighbors
 from pdflow.geometry.patches import PatchFrames as patch_frames
 from pdflow.geometry.stitch import STITCHERS
-from pdflow.pipeline import denoise, normalise, passes, patching
+from pdflow.pipeline import denoise, normalise, passes, patching, survey
 from pdflow.pipeline.api import DEFAULT_MODEL
 from pdflow.pipeline.denoise import Denoiser
 from pdflow.provenance import describe_machine, source_version
@@ -40,8 +40,8 @@ MATRIX = 2048
 STAGES: tuple[tuple[object, str], ...] = (
     (normalise, "distinct"),
     (neighbors, "build_tree"),
-    (denoise, "find_outliers"),
-    (denoise, "estimate_noise"),
+    (survey, "log_distances"),
+    (survey, "estimate_noise"),
     (denoise, "make_plan"),
     (patching, "cover"),
     (patch_frames, "cut"),

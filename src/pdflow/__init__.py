@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from pdflow.pipeline.denoise import Denoiser as Denoiser
     from pdflow.pipeline.results import Denoised as Denoised
     from pdflow.pipeline.results import Report as Report
+    from pdflow.tiles.api import denoise_files as denoise_files
     from pdflow.viewer.show import view as view
     from pdflow.weights import load_model as load_model
     from pdflow.weights import save_model as save_model
@@ -55,6 +56,7 @@ else:
             "pipeline.api": ["denoise"],
             "pipeline.denoise": ["Denoiser"],
             "pipeline.results": ["Denoised", "Report"],
+            "tiles.api": ["denoise_files"],
             "viewer.show": ["view"],
             "weights": ["load_model", "save_model"],
         },

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal, cast
 
-from pdflow.cli.batch import check_plot, protect_inputs, run_jobs, save_plot, without_existing
-from pdflow.cli.files import (
-    Job,
-    naming,
-    plan_clouds,
-    read_finite,
-    require_folders,
-    say_dropped,
-    split_output,
-    target_format,
+from pdflow.cli.batch import (
+    FilesIn,
+    check_plot,
+    group_jobs,
+    protect_inputs,
+    run_jobs,
+    without_existing,
 )
+from pdflow.cli.files import Job, plan_clouds, require_folders, say_dropped, split_output
 from pdflow.cli.options import (
     AsJson,
     Device,
@@ -26,9 +25,9 @@ from pdflow.cli.options import (
     Plot,
     option,
 )
-from pdflow.cli.progress import Result, progress
+from pdflow.cli.progress import Result, progress, say_results
 from pdflow.errors import PdflowError
-from pdflow.pipeline.history import describe_run, with_digits, with_history
+from pdflow.pipeline.history import describe_run
 
 NAME = "denoise"
 
@@ -116,20 +115,44 @@ def run(
     overwrite: Annotated[
         bool, option("--overwrite", "Allow an output to replace its own input.")
     ] = False,
+    memory: Annotated[
+        str | None,
+        option(
+            "--memory SIZE",
+            "Memory that each process may take, such as 4GiB; larger clouds are done in tiles. "
+            "Default: half of what is free.",
+        ),
+    ] = None,
+    separate: Annotated[
+        bool, option("--separate", "Treat files that touch as unrelated clouds.")
+    ] = False,
+    workers: Annotated[
+        int | None,
+        option("--workers N", "Processes on this machine that do tiles (needs Dask).", min=1),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        option("--cluster ADDRESS", "Dask scheduler whose workers do tiles: tcp://host:8786."),
+    ] = None,
+    dry_run: Annotated[
+        bool, option("--dry-run", "Print tiles, memory, disk and time, and write nothing.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Remove noise from clouds.
 
     The number of passes follows from the estimated noise level. All attributes and metadata are
-    kept.
+    kept. Clouds that do not fit in memory are done in tiles; files that touch are one cloud. The
+    same command goes on after a stop.
     """
     inputs, output = split_output(files, output)
     jobs = plan_clouds(inputs, output, to, folders=True)
     protect_inputs(jobs, overwrite)
-    if skip_existing:
-        jobs = without_existing(jobs)
     require_folders(jobs)
     check_plot(plot, jobs)
+    groups = group_jobs(jobs, format, alone=separate or mode != "points")
+    if skip_existing:
+        groups = without_existing(groups)
     passes, split = _count("--iterations", iterations), _count("--partitions", partitions)
     with progress("loading the network", total=None):
         from pdflow.device import named_device
@@ -153,21 +176,17 @@ def run(
     )
 
     history = describe_run(denoiser, model)
+    files_in = FilesIn(denoiser, device, format, to, drop_nonfinite, memory, history, plot)
+    if dry_run:
+        facts = [files_in.expect(group, workers) for group in groups]
+        say_results(facts, as_json, files_in.describe_expectation)
+        return
+    with files_in.workers(workers, cluster) as do_tiles:
 
-    def work(job: Job) -> Result:
-        cloud, dropped = read_finite(job.source, format, drop_nonfinite)
-        with naming(job.source), progress(job.source.name, total=1.0, estimates=True) as steps:
-            denoised = denoiser(cloud, steps, steps.stage)
-            steps.stage("writing")
-            target = target_format(job.target, to)
-            clean = with_digits(denoised.cloud, cloud, target.name)
-            job.write(with_history(clean, history, target.name), to)
-            if plot is not None:
-                steps.stage("drawing")
-                save_plot(plot, cloud, clean)
-        return job.result(dropped=dropped, **denoised.report.as_dict())
+        def work(group: Sequence[Job]) -> list[Result]:
+            return files_in.denoise(group, do_tiles, as_json)
 
-    run_jobs(jobs, work, as_json, _describe)
+        run_jobs(groups, work, as_json, _describe)
 
 
 def _count(option: str, value: str) -> int | Literal["auto"]:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pdflow.errors import PdflowError
 from pdflow.geometry.arrays import FloatArray, IntArray
 from pdflow.geometry.farthest import farthest_point_sampling
 from pdflow.geometry.frame import Frame
 from pdflow.geometry.neighbors import NeighborSearch
-from pdflow.parallel import fill_rows
+from pdflow.parallel import fill_rows, run_in_threads
 
 _PATCHES_IN_CACHE = 16
 _PROBED_PLACES = 256
@@ -40,6 +42,11 @@ class Patches:
     def __len__(self) -> int:
         return len(self.seeds)
 
+    def holding(self, wanted: NDArray[np.bool_]) -> Patches:
+        """The patches that hold at least one of the points of a mask (M,)."""
+        some = wanted[self.rows].any(axis=1)
+        return Patches(self.seeds[some], self.rows[some], self.sq_distances[some])
+
     @property
     def radii(self) -> FloatArray:
         """(P,): distance of the farthest point from its seed."""
@@ -60,7 +67,11 @@ class Patches:
 
 
 def cover(
-    search: NeighborSearch, size: int, overlap: float, radius: float | None = None
+    search: NeighborSearch,
+    size: int,
+    overlap: float,
+    radius: float | None = None,
+    cells: IntArray | None = None,
 ) -> Patches:
     """Patches of `size` points (fewer in a smaller cloud) around farthest-point seeds.
 
@@ -68,25 +79,56 @@ def cover(
     overlap  average number of patches per point; int(overlap M / size) seeds, as in the paper
     radius   None takes nearest neighbours; a number keeps patches inside a ball of that radius
              (supplement C.3), and the remaining places repeat the seed
+    cells    (M,) the cell of each point of a large cloud, or None: seeds are chosen in each cell
+             alone, so they do not depend on points far away
 
     Farthest-point seeds leave few points uncovered. Each further round adds patches around
     uncovered points, again farthest-point seeds, until every point is covered.
     """
     points = search.points
     size = min(size, len(points))
-    count = min(len(points), max(1, int(overlap * len(points) / size)))
     covered = np.zeros(len(points), dtype=bool)
-    seeds = farthest_point_sampling(search, count)
+    if cells is None:
+        count = min(len(points), max(1, int(overlap * len(points) / size)))
+        seeds = farthest_point_sampling(search, count)
+    else:
+        seeds = _seeds_in_cells(points, np.arange(len(points)), cells, lambda n: overlap * n / size)
     rounds: list[tuple[IntArray, IntArray, FloatArray]] = []
-    while len(seeds):
+    while True:
         rows, sq_distances = _grow(search, seeds, size, radius)
         if radius is not None and not rounds:
             _check_radius(radius, search, places=points[seeds], inside=(sq_distances > 0).sum(1))
         rounds.append((seeds, rows, sq_distances))
         covered[rows] = True
         missed = np.flatnonzero(~covered)
-        seeds = missed[farthest_point_sampling(points[missed], -(-4 * len(missed) // size))]
-    return Patches(*(np.concatenate(parts) for parts in zip(*rounds, strict=True)))
+        if not len(missed):
+            return Patches(*(np.concatenate(parts) for parts in zip(*rounds, strict=True)))
+        if cells is None:
+            seeds = missed[farthest_point_sampling(points[missed], -(-4 * len(missed) // size))]
+        else:
+            seeds = _seeds_in_cells(points, missed, cells[missed], lambda n: -(-4 * n // size))
+
+
+def _seeds_in_cells(
+    points: FloatArray, rows: IntArray, cells: IntArray, wanted: Callable[[int], float]
+) -> IntArray:
+    """Farthest-point seeds among some rows (m,) of a cloud, in each of their cells (m,) alone.
+
+    wanted  number of seeds for a number of points, rounded down
+    """
+    order = np.argsort(cells, kind="stable")
+    ends = np.flatnonzero(np.diff(cells[order], prepend=-1, append=-1))
+    members = [rows[order[first:last]] for first, last in pairwise(ends)]
+    seeds = [rows[:0]] * len(members)
+
+    def choose(start: int, stop: int) -> None:
+        for cell in range(start, stop):
+            held = members[cell]
+            count = min(len(held), int(wanted(len(held))))
+            seeds[cell] = held[farthest_point_sampling(points[held], count)]
+
+    run_in_threads(choose, len(members), grain=1)
+    return np.concatenate(seeds)
 
 
 def _check_radius(

@@ -31,9 +31,25 @@ def blend(
     moved      (P, N, 3) predictions of each patch
     sharpness  of `Patches.weights`
     """
-    weights, blended = patches.weights(sharpness), np.empty((count, 3))
+    return _blend_all(patches.rows, patches.weights(sharpness), moved, count)
+
+
+def blend_held(
+    points: FloatArray, patches: Patches, moved: FloatArray, sharpness: float
+) -> FloatArray:
+    """`blend` for patches that cover only some of the points (M, 3): the others stay."""
+    held = np.zeros(len(points), dtype=bool)
+    held[patches.rows] = True
+    rows = (np.cumsum(held) - 1)[patches.rows]
+    result = np.array(points)
+    result[held] = _blend_all(rows, patches.weights(sharpness), moved, int(np.count_nonzero(held)))
+    return result
+
+
+def _blend_all(rows: IntArray, weights: FloatArray, moved: FloatArray, count: int) -> FloatArray:
+    blended = np.empty((count, 3))
     blocks = -(-count // _POINTS_PER_BLOCK)
-    run_in_threads(_blend, blocks, patches.rows, weights, moved, blended, grain=1)
+    run_in_threads(_blend, blocks, rows, weights, moved, blended, grain=1)
     return blended
 
 

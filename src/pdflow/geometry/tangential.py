@@ -25,20 +25,24 @@ clouds at most 0.89 times as far along the surface as across it at any noise, an
 simulated LiDAR scans at least 1.05 times (`benchmarks/bench_tangential.py`)."""
 
 
-def limit_tangential_motion(noisy: FloatArray, search: NeighborSearch) -> FloatArray:
+def limit_tangential_motion(
+    noisy: FloatArray, search: NeighborSearch, probing: NDArray[np.bool_] | None = None
+) -> FloatArray:
     """Denoised points (M, 3) without the tangential motion that noise cannot explain.
 
-    noisy   (M, 3) points before denoising
-    search  of the points after it, row by row
+    noisy    (M, 3) points before denoising
+    search   of the points after it, row by row
+    probing  (M,) whose motion is measured; None for about PROBES of them
 
     Networks learn from evenly sampled surfaces. Where a scanner drew lines or sampled at random,
     they also spread points evenly. That removes no noise and moves points away from where they
     were measured. What noise explains is decided around each point.
     """
     moved = search.points
-    step = max(1, len(moved) // PROBES)
-    probes = search if step == 1 else NeighborSearch(moved[::step])
-    unexplained = _unexplained(noisy[::step], probes, search)
+    if probing is None or not probing.any():
+        probing = np.arange(len(moved)) % max(1, len(moved) // PROBES) == 0
+    probes = search if probing.all() else NeighborSearch(moved[probing])
+    unexplained = _unexplained(noisy[probing], probes, search)
     if not unexplained.any():
         return moved
     share = unexplained[probes.knn(moved, 1)[1][:, 0]]

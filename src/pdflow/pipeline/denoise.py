@@ -29,19 +29,27 @@ from pdflow.geometry.farthest import farthest_point_sampling
 from pdflow.geometry.neighbors import NeighborSearch
 from pdflow.geometry.tangential import limit_motion, limit_tangential_motion
 from pdflow.model import PDFlow
-from pdflow.noise.estimate import NoiseEstimate, estimate_noise
-from pdflow.noise.known import check_noise, known_noise
+from pdflow.noise.estimate import NoiseEstimate
 from pdflow.parallel import fill_rows
+from pdflow.pipeline.large import Layout, lay_out
 from pdflow.pipeline.likelihood import find_unlikely_points
 from pdflow.pipeline.normalise import Normalised
 from pdflow.pipeline.options import check_choice, check_number, check_whole_number
-from pdflow.pipeline.outliers import find_outliers, within_noise
 from pdflow.pipeline.passes import Passed, Passes
 from pdflow.pipeline.patching import Cutting
 from pdflow.pipeline.plan import Plan, make_plan
 from pdflow.pipeline.progress import Stage, scaled
 from pdflow.pipeline.restraint import longest_moves
 from pdflow.pipeline.results import Denoised, Report, with_columns, without_row_metadata
+from pdflow.pipeline.survey import (
+    Survey,
+    far_points,
+    known_level,
+    noise_of,
+    require_surface,
+    rows_of,
+    survey_cloud,
+)
 
 Mode = Literal["points", "resample"]
 Outliers = Literal["keep", "mark", "remove"]
@@ -148,13 +156,17 @@ class Denoiser:
         begin("finding neighbours")
         given = Normalised.of(cloud)
         begin("measuring noise")
+        layout = lay_out(given) if self.mode == "points" else None
+        level = known_level(cloud, self.noise)
+        if isinstance(level, np.ndarray):
+            level = level[given.first_rows]
+        far, survey = self._survey(given.search, level, layout)
         searching = 0.0 if self.outliers == "keep" else SHARE_OF_LIKELIHOOD
-        outlier, noise = self._find_outliers(given.search, scaled(advance, searching))
+        outlier = self.find_outliers(given.search, survey, scaled(advance, searching), layout, far)
         surface = given.search.subset(~outlier)
-        if (level := self._known_noise(cloud)) is not None:
-            each = level if np.ndim(level) == 0 else np.asarray(level)[given.first_rows][~outlier]
-            noise = known_noise(surface, each)
-        plan = self._plan(surface, noise)
+        if layout is not None:
+            layout = layout.take(~outlier)
+        noise, plan = noise_of(surface.points, survey, level, ~outlier), survey.plan
         _LOG.info(
             "%d points, %d of them outliers; noise %.4g; passes %d, partitions %d",
             len(cloud),
@@ -164,10 +176,10 @@ class Denoiser:
             plan.partitions,
         )
         passed, apart = self._run_passes(
-            given, outlier, surface, noise, plan, scaled(advance, 1 - searching), begin
+            given, outlier, surface, noise, plan, scaled(advance, 1 - searching), begin, layout
         )
         begin("limiting motion")
-        rows, moved, stopped = self._settle(given, outlier, surface, noise, passed, apart)
+        rows, moved, stopped = self._settle(given, outlier, surface, noise, passed, apart, layout)
         result, shift = self._restore(cloud, given, outlier, rows, moved)
         lengths = fill_rows(np.empty(len(shift)), lambda part: np.linalg.norm(shift[part], axis=1))
         report = Report(
@@ -186,37 +198,43 @@ class Denoiser:
         _LOG.info("%s", report)
         return Denoised(result, report)
 
-    def _find_outliers(
-        self, search: NeighborSearch, progress: Progress
-    ) -> tuple[Mask, NoiseEstimate]:
-        """(U,): which points have no surface near them; and the noise of the others."""
-        outlier = find_outliers(search)
-        surface = search.subset(~outlier)
-        _need_surface(len(surface))
-        noise = estimate_noise(surface)
-        if outlier.any():
-            explained = within_noise(search.points[outlier], surface, noise.sigma)
-            outlier[outlier] = ~explained
-        if self.outliers != "keep":
-            surface = search.subset(~outlier)
-            outlier[~outlier] = find_unlikely_points(self.model, surface, progress)
-            _need_surface(int(np.count_nonzero(~outlier)))
-        return outlier, noise
+    def survey(
+        self, search: NeighborSearch, level: float | Points | None = None
+    ) -> tuple[Mask, Survey]:
+        """`survey_cloud` with the plan that the options or the noise ask for."""
+        return survey_cloud(search, level, self._plan)
 
-    def _known_noise(self, cloud: PointCloud) -> float | Points | None:
-        """The level that the caller gave: a number, or one (M,) for each point; None for "auto"."""
-        level = self.noise
-        if isinstance(level, str):
-            if level == "auto":
-                return None
-            if level not in cloud.attributes:
-                known = ", ".join(cloud.attributes) or "none"
-                raise PdflowError(
-                    f"The cloud has no attribute {level!r} for noise: give a number, 'auto' or one "
-                    f"of its attributes ({known})."
-                )
-            level = cloud.attributes[level]
-        return check_noise(level, len(cloud))
+    def find_outliers(
+        self,
+        search: NeighborSearch,
+        survey: Survey,
+        progress: Progress,
+        layout: Layout | None = None,
+        far: Mask | None = None,
+    ) -> Mask:
+        """(U,): which points have no surface near them.
+
+        far  (U,) those that are far from all others, if the survey saw all points
+        """
+        far = far_points(search, survey) if far is None else far
+        outlier = np.array(far)
+        if self.outliers != "keep" and not far.all():
+            surface = search.subset(~far)
+            part = None if layout is None else layout.take(~far)
+            outlier[~far] = find_unlikely_points(
+                self.model, surface, progress, part, survey.estimated_sigma
+            )
+        if layout is None:
+            require_surface(int(np.count_nonzero(~outlier)))
+        return outlier
+
+    def _survey(
+        self, search: NeighborSearch, level: float | Points | None, layout: Layout | None
+    ) -> tuple[Mask | None, Survey]:
+        """The survey of a cloud or of its sample; and its far points, if it saw all."""
+        if layout is None or layout.sampled is None:
+            return self.survey(search, level)
+        return None, self.survey(layout.sample(search), rows_of(level, layout.sampled))[1]
 
     def _plan(self, surface: NeighborSearch, noise: NoiseEstimate) -> Plan:
         """The passes and partitions that the caller or the noise asks for."""
@@ -237,6 +255,7 @@ class Denoiser:
         plan: Plan,
         progress: Progress,
         stage: Stage,
+        layout: Layout | None,
     ) -> tuple[Passed, NDArray[np.int64]]:
         """The surface after all passes, and the rows of the outliers that stay in the cloud."""
         apart = np.flatnonzero(outlier[given.place])
@@ -248,7 +267,12 @@ class Denoiser:
             # Outliers are thinned as much as the surface.
             some = min(len(apart), count * len(apart) // len(given.points))
             apart = apart[farthest_point_sampling(given.points[apart], some)]
-        passes = Passes(
+        passed = self.passes()(surface, noise, plan, count - len(apart), progress, stage, layout)
+        return passed, apart
+
+    def passes(self) -> Passes:
+        """What makes passes through the network, with the network prepared."""
+        return Passes(
             self.model,
             make_backend(self.model),
             Cutting(self.model.config.patch_points, self.overlap, self.radius),
@@ -256,7 +280,6 @@ class Denoiser:
             self.mode,
             may_stop=self.iterations == "auto",
         )
-        return passes(surface, noise, plan, count - len(apart), progress, stage), apart
 
     def _settle(
         self,
@@ -266,6 +289,7 @@ class Denoiser:
         noise: NoiseEstimate,
         passed: Passed,
         apart: NDArray[np.int64],
+        layout: Layout | None,
     ) -> tuple[NDArray[np.int64] | slice, Points, Mask]:
         """Rows of the input that the result's points come from, their places (m, 3), and which of
         them (m,) would have moved too far.
@@ -273,18 +297,33 @@ class Denoiser:
         Only mode "points" has a bound: resampled points have no place that they come from.
         """
         if self.mode == "points":
-            clean = passed.points
-            # The limits were measured for our networks; the paper's move points differently.
-            if self.model.inference.centred:
-                clean = limit_tangential_motion(surface.points, passed.search)
-            longest = longest_moves(noise, surface.points, self.max_move)
             moved, stopped = given.search.points.copy(), np.zeros(len(outlier), dtype=bool)
-            moved[~outlier], stopped[~outlier] = limit_motion(surface.points, clean, longest)
+            moved[~outlier], stopped[~outlier] = self.limit(
+                surface.points, passed.search, noise, layout
+            )
             return slice(None), moved[given.place], stopped[given.place]
         nearest = surface.knn(passed.points, 1)[1][:, 0]
         rows = np.concatenate([given.first_rows[~outlier][nearest], apart])
         moved = np.concatenate([passed.points, given.points[apart]])
         return rows, moved, np.zeros(len(rows), dtype=bool)
+
+    def limit(
+        self,
+        noisy: Points,
+        search: NeighborSearch,
+        noise: NoiseEstimate,
+        layout: Layout | None = None,
+    ) -> tuple[Points, Mask]:
+        """Points (m, 3) after all passes, moved back where they went too far; and which (m,).
+
+        noisy   (m, 3) the points before, and `noise`, theirs
+        search  of the points after the last pass
+        """
+        clean = search.points
+        # The limits were measured for our networks; the paper's move points differently.
+        if self.model.inference.centred:
+            clean = limit_tangential_motion(noisy, search, layout.probes if layout else None)
+        return limit_motion(noisy, clean, longest_moves(noise, noisy, self.max_move))
 
     def _restore(
         self,
@@ -307,11 +346,3 @@ class Denoiser:
         taken = cloud if self.mode == "points" else without_row_metadata(cloud[rows])
         result = with_columns(taken.with_points(placed), columns)
         return result[~is_outlier] if self.outliers == "remove" else result, shift
-
-
-def _need_surface(count: int) -> None:
-    if count < FEWEST_POINTS:
-        raise PdflowError(
-            f"The cloud has {count} distinct points on surfaces: at least {FEWEST_POINTS} are "
-            "needed to tell a surface from noise."
-        )

@@ -11,6 +11,7 @@ from pdflow.geometry.components import FEWEST_POINTS
 from pdflow.geometry.neighbors import NeighborSearch
 from pdflow.model import PDFlow
 from pdflow.noise.estimate import estimate_noise
+from pdflow.pipeline.large import Layout
 from pdflow.pipeline.patching import Cutting, conditioning_noise, cut_pieces, network_frames
 
 OVERLAP = 1.5
@@ -24,18 +25,27 @@ CONDITIONING_SCALE = 3.0
 
 
 def find_unlikely_points(
-    model: PDFlow, search: NeighborSearch, progress: Progress
+    model: PDFlow,
+    search: NeighborSearch,
+    progress: Progress,
+    layout: Layout | None = None,
+    sigma: float = 0.0,
 ) -> NDArray[np.bool_]:
     """(M,): whether a point of the cloud is an outlier by its likelihood."""
-    return np.asarray(likelihood_scores(model, search, progress) < -CUT)
+    return np.asarray(likelihood_scores(model, search, progress, layout, sigma) < -CUT)
 
 
 def likelihood_scores(
-    model: PDFlow, search: NeighborSearch, progress: Progress
+    model: PDFlow,
+    search: NeighborSearch,
+    progress: Progress,
+    layout: Layout | None = None,
+    sigma: float = 0.0,
 ) -> NDArray[np.float64]:
     """(M,): how much more likely a point of the cloud is than the others around it.
 
     progress  is called with the share (0 to 1) done since the last call
+    layout    of the points of a large cloud, and `sigma`, the noise of all of it
 
     The score is the ELBO, Eq. (7), at eps = 0, in robust deviations from the median of the patch:
     absolute likelihoods depend on the noise and the shape. Of several patches the highest score
@@ -47,19 +57,20 @@ def likelihood_scores(
         progress(1.0)
         return scores
     cutting = Cutting(model.config.patch_points, OVERLAP)
-    for piece in cut_pieces(search, cutting):
+    for piece in cut_pieces(search, cutting, layout=layout):
         share = len(piece.rows) / len(search)
-        if piece.patches is None:
+        if piece.patches is None or not len(piece.patches):
             progress(share)
             continue
         points, patches = piece.search.points, piece.patches
-        frames = network_frames(model, points, patches)
-        noise = estimate_noise(piece.search).sigma if model.config.noise_conditioning else 0.0
-        sigma = np.full(len(patches), CONDITIONING_SCALE * noise)
+        frames = network_frames(model, points, patches, piece.layout)
+        noise = sigma
+        if model.config.noise_conditioning and (piece.layout is None or piece.layout.cells is None):
+            noise = estimate_noise(piece.search).sigma
         likelihoods = point_likelihoods(
             model,
             frames.cut(points, patches.rows),
-            conditioning_noise(model, sigma, frames),
+            conditioning_noise(model, np.full(len(patches), CONDITIONING_SCALE * noise), frames),
             lambda done, each=share / len(patches): progress(done * each),  # type: ignore[misc]
         )
         best = np.full(len(points), -np.inf)

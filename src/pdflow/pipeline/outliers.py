@@ -14,18 +14,33 @@ REACH = 3.5
 """How far Gaussian noise takes one of very many points away from the others, in deviations."""
 
 
-def find_outliers(search: NeighborSearch) -> NDArray[np.bool_]:
+def find_outliers(search: NeighborSearch, limit: float | None = None) -> NDArray[np.bool_]:
     """(M,): whether a point is far from its neighbours by the standards of the cloud.
+
+    limit  `outlier_limit` of a cloud that these points are a part of; by default their own
 
     The mean distance to the nearest neighbours is compared on a log scale with the median and
     median deviation of all points, so neither the outliers nor uneven density shift the limit.
     """
+    distances = log_distances(search)
+    return np.asarray(distances > (outlier_limit(distances) if limit is None else limit))
+
+
+def log_distances(search: NeighborSearch) -> NDArray[np.float64]:
+    """(M,): log of the mean distance of each point to its nearest neighbours.
+
+    It is the same for all points if there are too few for a comparison.
+    """
     if len(search) <= NEIGHBOURS + 1:
-        return np.zeros(len(search), dtype=bool)
-    logs = search.reduce_knn(NEIGHBOURS + 1, _log_means)
-    middle = np.median(logs)
-    spread = 1.4826 * np.median(np.abs(logs - middle))
-    return np.asarray(logs > middle + CUT * max(spread, 0.05))
+        return np.zeros(len(search))
+    return search.reduce_knn(NEIGHBOURS + 1, _log_means)
+
+
+def outlier_limit(distances: NDArray[np.float64]) -> float:
+    """The log distance beyond which a point is an outlier, from those of all points (M,)."""
+    middle = np.median(distances)
+    spread = 1.4826 * np.median(np.abs(distances - middle))
+    return float(middle + CUT * max(spread, 0.05))
 
 
 def within_noise(

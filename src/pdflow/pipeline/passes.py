@@ -14,9 +14,10 @@ from pdflow.backends.draws import EpsDraws
 from pdflow.geometry.farthest import farthest_point_sampling
 from pdflow.geometry.neighbors import NeighborSearch
 from pdflow.geometry.partition import interleave
-from pdflow.geometry.stitch import STITCHERS
+from pdflow.geometry.stitch import STITCHERS, blend_held
 from pdflow.model import PDFlow
 from pdflow.noise.estimate import NoiseEstimate, estimate_noise
+from pdflow.pipeline.large import Layout
 from pdflow.pipeline.patching import Cutting, Piece, conditioning_noise, cut_pieces, network_frames
 from pdflow.pipeline.plan import Conditioning, Plan, conditioning_scale
 from pdflow.pipeline.progress import Stage, scaled
@@ -72,31 +73,29 @@ class Passes:
         count: int,
         progress: Progress,
         stage: Stage = lambda name: None,
+        layout: Layout | None = None,
     ) -> Passed:
         """Make the passes of a plan.
 
-        count  points of the result if it is resampled
-        stage  is called with the name of each pass
+        count   points of the result if it is resampled
+        stage   is called with the name of each pass
+        layout  of the points of a large cloud, which is not resampled
         """
         after, done = noise, 0
-        inference = self.model.inference
         resampled = self.mode == "resample"
         while done < plan.passes:
             stage(f"pass {done + 1} of {plan.passes}")
-            conditioning = Conditioning(noise, conditioning_scale(inference, done, plan.passes))
             # Only the last pass resamples: averaging patches is more accurate than picking single
             # predictions. An earlier pass resamples only to add points, which helps the next one.
             sampled = resampled and (done == plan.passes - 1 or count > len(search))
             wanted = max(count, len(search)) if sampled else None
-            partitions = plan.partitions if done == 0 else 1
             share = scaled(progress, 1 / plan.passes)
-            points = self._one_pass(search, conditioning, wanted, partitions, share)
+            points = self.one_pass(search, noise, plan, done, share, wanted, layout)
             done += 1
             search = NeighborSearch(points)
-            after = estimate_noise(search)
+            after = estimate_noise(search if layout is None else layout.sample(search))
             _LOG.info("pass %d of %d: noise %.4g remains", done, plan.passes, after.sigma)
-            converged = self.may_stop and after.sigma <= CONVERGED * noise.sigma
-            if converged and not resampled:
+            if self.converged(noise, after) and not resampled:
                 break
         if done < plan.passes:
             progress((plan.passes - done) / plan.passes)
@@ -105,18 +104,32 @@ class Passes:
             points = points[farthest_point_sampling(search, count)]
         return Passed(points, search, after, done)
 
-    def _one_pass(
+    def converged(self, before: NoiseEstimate, after: NoiseEstimate) -> bool:
+        """Whether so little of the noise remains that no further pass is made."""
+        return self.may_stop and after.sigma <= CONVERGED * before.sigma
+
+    def one_pass(
         self,
         search: NeighborSearch,
-        conditioning: Conditioning,
-        count: int | None,
-        partitions: int,
+        noise: NoiseEstimate,
+        plan: Plan,
+        done: int,
         progress: Progress,
+        count: int | None = None,
+        layout: Layout | None = None,
     ) -> NDArray[np.float64]:
-        """All partitions after one pass: resampled to `count` points, or row by row if None."""
+        """All partitions after one pass: resampled to `count` points, or row by row if None.
+
+        done    passes of the plan that were made before
+        layout  of the points of a large cloud; those that it does not want may stay
+        """
+        scale = conditioning_scale(self.model.inference, done, plan.passes)
+        conditioning = Conditioning(noise, scale)
+        partitions = plan.partitions if done == 0 else 1
         results, rows = [], []
-        for part, part_rows, part_count in _partitions(search, partitions, count):
-            for piece in cut_pieces(part, self.cutting, part_count):
+        for part, part_rows, part_count in _partitions(search, partitions, count, layout):
+            part_layout = None if layout is None else layout.take(part_rows)
+            for piece in cut_pieces(part, self.cutting, part_count, part_layout):
                 share = scaled(progress, len(piece.rows) / len(part) / partitions)
                 results.append(self._denoise(piece, conditioning, share))
                 rows.append(part_rows[piece.rows])
@@ -133,24 +146,27 @@ class Passes:
         self, piece: Piece, conditioning: Conditioning, progress: Progress
     ) -> NDArray[np.float64]:
         """Patch, flow, filter, inverse, stitch; too few points stay where they are."""
-        points, patches = piece.search.points, piece.patches
-        if patches is None:
+        points, patches, layout = piece.search.points, piece.patches, piece.layout
+        if patches is None or not len(patches):
             progress(1.0)
             return points
-        frames = network_frames(self.model, points, patches)
+        frames = network_frames(self.model, points, patches, layout)
+        names = None if layout is None else layout.rows[patches.seeds]
         clean = self.backend.run(
             frames.cut(points, patches.rows),
-            None if self.seed is None else EpsDraws(self.seed),
+            None if self.seed is None else EpsDraws(self.seed, names),
             conditioning_noise(self.model, conditioning.at(points[patches.seeds]), frames),
             lambda done: progress(done / len(patches)),
         )
+        if layout is not None and layout.wanted is not None:
+            return blend_held(points, patches, frames.undo(clean), BLEND_SHARPNESS)
         stitch = STITCHERS["points" if piece.count is None else self.mode]
         count = len(points) if piece.count is None else piece.count
         return stitch(piece.search, patches, frames.undo(clean), count, BLEND_SHARPNESS)
 
 
 def _partitions(
-    search: NeighborSearch, partitions: int, count: int | None
+    search: NeighborSearch, partitions: int, count: int | None, layout: Layout | None
 ) -> Iterator[tuple[NeighborSearch, NDArray[np.int64], int | None]]:
     """The search of each partition, its rows, and the points that it is resampled to."""
     if partitions == 1:
@@ -159,6 +175,7 @@ def _partitions(
     shares: list[int | None] = [None] * partitions
     if count is not None:
         shares = np.diff(np.linspace(0, count, partitions + 1).round().astype(int)).tolist()
-    parts = interleave(search.points, partitions)
+    local = () if layout is None else (layout.cells, layout.grid)
+    parts = interleave(search.points, partitions, *local)
     for rows, share in zip(parts, shares, strict=True):
         yield NeighborSearch(search.points[rows]), rows, share

@@ -1,0 +1,118 @@
+"""Survey: what is decided once for a cloud, from all of it or from a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdflow.cloud import PointCloud
+from pdflow.errors import PdflowError
+from pdflow.geometry.components import FEWEST_POINTS
+from pdflow.geometry.neighbors import NeighborSearch
+from pdflow.noise.estimate import NoiseEstimate, estimate_noise
+from pdflow.noise.known import KnownNoise, check_noise, known_noise
+from pdflow.pipeline.outliers import find_outliers, log_distances, outlier_limit, within_noise
+from pdflow.pipeline.plan import Plan
+
+Level = float | NDArray[np.float64] | None
+"""Noise that the caller knows: one level for all points, one (U,) for each, or None."""
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What is decided once for a cloud.
+
+    outlier_limit    distance to neighbours (its logarithm) from which a point may be an outlier
+    estimated_sigma  noise that explains why points lie off a surface
+    noise            estimated, or known
+    plan             passes and partitions
+    """
+
+    outlier_limit: float
+    estimated_sigma: float
+    noise: NoiseEstimate
+    plan: Plan
+
+
+def survey_cloud(
+    search: NeighborSearch,
+    level: Level,
+    make_plan: Callable[[NeighborSearch, NoiseEstimate], Plan],
+) -> tuple[NDArray[np.bool_], Survey]:
+    """The survey of a cloud; and which points (U,) are far from all others.
+
+    search     of the different points of the cloud, or of a sample of it
+    make_plan  from the points on surfaces and their noise
+    """
+    distances = log_distances(search)
+    limit = outlier_limit(distances)
+    surface = search.subset(distances <= limit)
+    require_surface(len(surface))
+    noise = estimate_noise(surface)
+    sigma = noise.sigma
+    far = _unexplained(search, distances > limit, sigma)
+    surface = search.subset(~far)
+    if level is not None:
+        noise = known_noise(surface, rows_of(level, ~far))
+    return far, Survey(limit, sigma, noise, make_plan(surface, noise))
+
+
+def far_points(search: NeighborSearch, survey: Survey) -> NDArray[np.bool_]:
+    """(U,): which points are far from all others, by a survey of the cloud that they belong to."""
+    far = find_outliers(search, survey.outlier_limit)
+    return _unexplained(search, far, survey.estimated_sigma)
+
+
+def _unexplained(search: NeighborSearch, far: NDArray[np.bool_], sigma: float) -> NDArray[np.bool_]:
+    """(U,): the far points that noise of deviation `sigma` does not explain."""
+    remaining = np.array(far)
+    if far.any() and not far.all():
+        surface = search.subset(~far)
+        remaining[far] = ~within_noise(search.points[far], surface, sigma)
+    return remaining
+
+
+def known_level(cloud: PointCloud, noise: float | str | NDArray[np.floating]) -> Level:
+    """The level that the option `noise` gives: a number, or one (M,) for each point of a cloud."""
+    level: Any = noise
+    if isinstance(noise, str):
+        if noise == "auto":
+            return None
+        if noise not in cloud.attributes:
+            known = ", ".join(cloud.attributes) or "none"
+            raise PdflowError(
+                f"The cloud has no attribute {noise!r} for noise: give a number, 'auto' or one of "
+                f"its attributes ({known})."
+            )
+        level = cloud.attributes[noise]
+    return check_noise(level, len(cloud))
+
+
+def noise_of(
+    surface: NDArray[np.float64], survey: Survey, level: Level, kept: NDArray[np.bool_]
+) -> NoiseEstimate:
+    """The noise of a surface (m, 3), which is the points of a cloud that a mask (U,) keeps."""
+    noise = survey.noise
+    if not isinstance(level, np.ndarray):
+        return noise
+    return KnownNoise(
+        noise.sigma, noise.relative, noise.spacing, noise.reliable, surface, level[kept]
+    )
+
+
+def rows_of(level: Level, kept: NDArray[np.bool_]) -> Any:
+    """The levels of the points that a mask (U,) keeps."""
+    return level[kept] if isinstance(level, np.ndarray) else level
+
+
+def require_surface(count: int) -> None:
+    """Refuse a cloud with too few points on surfaces."""
+    if count < FEWEST_POINTS:
+        raise PdflowError(
+            f"The cloud has {count} distinct points on surfaces: at least {FEWEST_POINTS} are "
+            "needed to tell a surface from noise."
+        )

@@ -1,0 +1,140 @@
+"""Whole or tiles: what a run would take, and which way fits the memory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pdflow.cloud import PointCloud
+from pdflow.io import drop_nonfinite, find_format, open_reader
+from pdflow.pipeline import large
+from pdflow.pipeline.denoise import Denoiser
+from pdflow.tiles.memory import (
+    PER_POINT,
+    PER_TILE_POINT,
+    PROCESS,
+    fits_whole,
+    say_size,
+    tile_points,
+)
+
+PROBE = 20_000
+"""Points that are denoised to find out how fast this machine is."""
+
+SMALLEST_RECORD = 12
+"""Bytes of a point in a file, at least."""
+
+FULLNESS = 0.6
+"""Points of a tile over those of the largest, about."""
+
+BYTES_ON_DISK = 24 + 8 + 1 + 26
+"""Of a point in the folder of a run, besides 24 for each pass: place, row, flags, result."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a cloud would be denoised.
+
+    points       about, if a format does not say
+    tile_points  of the largest tile; 0 for the whole cloud at once
+    tiles        about
+    memory       bytes that it takes, about
+    """
+
+    points: int
+    tile_points: int
+    tiles: int
+    memory: int
+
+    @property
+    def whole(self) -> bool:
+        """Whether the whole cloud is denoised at once."""
+        return self.tile_points == 0
+
+
+def choose_way(
+    paths: Sequence[Path], format: str | None, mode: str, budget: int, distributed: bool = False
+) -> Way:
+    """Decide how to denoise files that are one cloud.
+
+    budget       bytes that a process may take
+    distributed  whether workers wait for tiles
+    """
+    points, width = 0, 0
+    for path in paths:
+        if not hasattr(find_format(path, format).load(), "open_reader"):
+            # Such files are read at once, so their headers are not asked.
+            points += path.stat().st_size // SMALLEST_RECORD
+            continue
+        with open_reader(path, format) as reader:
+            header = reader.header
+            bytes_per_point = sum(f.dtype.itemsize * f.columns for f in header.fields.values())
+            points += header.count if header.count is not None else _rows_in_text(path)
+            width = max(width, bytes_per_point)
+    small = points <= large.LARGE or fits_whole(points, width, budget)
+    if len(paths) == 1 and (mode == "resample" or (small and not distributed)):
+        return Way(points, 0, 1, PROCESS + points * (PER_POINT + 3 * width))
+    largest = tile_points(budget)
+    tiles = 1 if points <= largest else int(np.ceil(points / (FULLNESS * largest)))
+    return Way(points, largest, tiles, PROCESS + min(points, largest) * PER_TILE_POINT)
+
+
+def _rows_in_text(path: Path) -> int:
+    """About the number of lines of a text file."""
+    with path.open("rb") as file:
+        start = file.read(1 << 16)
+    return int(path.stat().st_size * max(1, start.count(b"\n")) / max(1, len(start)))
+
+
+def expectation(
+    paths: Sequence[Path], format: str | None, way: Way, denoiser: Denoiser, workers: int = 1
+) -> dict[str, Any]:
+    """What a dry run prints: tiles, memory, disk and time, as JSON types."""
+    with open_reader(paths[0], format) as reader:
+        some, _ = drop_nonfinite(next(reader.chunks(PROBE)))
+    denoiser(PointCloud(some.points[:1000]))  # compiles
+    start = time.perf_counter()
+    passes = denoiser(PointCloud(some.points)).report.iterations
+    seconds = (time.perf_counter() - start) / len(some) * way.points
+    disk = 0 if way.whole else way.points * (BYTES_ON_DISK + 24 * passes)
+    output = sum(path.stat().st_size for path in paths)
+    return {
+        "files": [str(path) for path in paths],
+        **asdict(way),
+        "disk": disk + output,
+        "seconds": seconds if way.whole else 1.15 * seconds / workers,
+    }
+
+
+def say_expectation(facts: dict[str, Any]) -> str:
+    """The expectation for people."""
+    files = facts["files"]
+    name = files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more, as one cloud"
+    way = "whole, in memory"
+    if facts["tile_points"]:
+        way = f"about {facts['tiles']} tiles of at most {facts['tile_points']} points"
+    return "\n".join(
+        [
+            f"{name}: {facts['points']} points",
+            f"  way         {way}",
+            f"  memory      {say_size(facts['memory'])}",
+            f"  disk        {say_size(facts['disk'])}, the output included",
+            f"  time        {_say_time(facts['seconds'])}, at the speed of the first points",
+        ]
+    )
+
+
+def _say_time(seconds: float) -> str:
+    """A duration for people.
+
+    >>> _say_time(59), _say_time(7200)
+    ('59 s', '2.0 h')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

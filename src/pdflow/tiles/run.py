@@ -1,0 +1,211 @@
+"""A run over tiles, from its inputs to its outputs; repeated after a stop, it goes on."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pdflow import __version__
+from pdflow.errors import PdflowError
+from pdflow.model import PDFlow
+from pdflow.pipeline.results import Report
+from pdflow.tiles.assemble import Results, Totals, write_output
+from pdflow.tiles.index import Inputs, make_index
+from pdflow.tiles.progress import INDEX, WRITE, Clock, StepListener
+from pdflow.tiles.stages import (
+    LIMIT,
+    OUTLIERS,
+    Tiles,
+    load_survey,
+    open_tiles,
+    pass_name,
+    passes_made,
+    save_survey,
+)
+from pdflow.tiles.state import file_facts, locked, model_facts, open_store, state_folder, write_json
+from pdflow.tiles.store import Store
+from pdflow.tiles.workers import Workers, this_process
+
+
+@dataclass(frozen=True)
+class TileRun:
+    """Everything that a run over tiles depends on; call it to run, or to go on.
+
+    inputs       files that are one cloud
+    outputs      one for each, and `to`, their format if their suffixes do not say
+    model        a loaded network, and `device`, where workers run it
+    options      the other options of `Denoiser`
+    tile_points  largest tile
+    history      line for outputs that says how they were made; None for none
+    """
+
+    inputs: Inputs
+    outputs: Sequence[Path]
+    to: str | None
+    model: PDFlow
+    device: str | None
+    options: dict[str, Any]
+    tile_points: int
+    history: str | None = None
+
+    def __call__(
+        self, workers: Workers = this_process, listener: StepListener | None = None
+    ) -> list[tuple[Totals, Report]]:
+        """Write all outputs; what was counted, and a report, for each."""
+        start = time.perf_counter()
+        if self.options.get("mode", "points") != "points":
+            raise PdflowError(
+                "mode='resample' needs the whole cloud in memory: give more memory, or resample "
+                "smaller parts."
+            )
+        _keep_inputs(self.inputs.paths, self.outputs)
+        folder = state_folder(self.outputs)
+        with locked(folder):
+            store = open_store(folder, self._asked(), self.model)
+            clock = Clock(0, listener)
+            self._index(store, clock)
+            tiles = open_tiles(store.folder, store.job["name"])
+            made = self._stages(store, tiles, workers, clock)
+            noise = load_survey(store).noise.sigma, tiles.noise_after(made).sigma
+            partitions = load_survey(store).plan.partitions
+            written = []
+            for totals in self._write(store, clock):
+                seconds = time.perf_counter() - start
+                report = _report(totals, noise, made, partitions, seconds)
+                written.append((totals, report))
+            open_tiles.cache_clear()
+            shutil.rmtree(folder, ignore_errors=True)
+        return written
+
+    def _asked(self) -> dict[str, Any]:
+        """What another attempt must have in common with this one."""
+        files = [file_facts(path) for path in self.inputs.paths]
+        asked = {
+            "inputs": files,
+            "outputs": [str(path.resolve()) for path in self.outputs],
+            "formats": [self.inputs.format, self.to, self.inputs.drop],
+            "options": self.options,
+            "device": self.device,
+            "model": model_facts(self.model),
+            "memory": self.tile_points,
+            "version": __version__,
+            "history": self.history,
+        }
+        return {**asked, "name": _name_of(asked)}
+
+    def _index(self, store: Store, clock: Clock) -> None:
+        clock.begin(INDEX)
+        if not (store.folder / "index.npz").exists():
+            noise = self.options.get("noise", "auto")
+            attribute = noise if isinstance(noise, str) and noise != "auto" else None
+            make_index(store, self.inputs, self.tile_points, attribute, clock.advance)
+            clock.points = int(store.index.inputs.sum())
+        else:
+            clock.points = int(store.index.inputs.sum())
+            clock.skip(clock.points)
+
+    def _stages(self, store: Store, tiles: Tiles, workers: Workers, clock: Clock) -> int:
+        """Do all stages of all tiles; the number of passes that were made."""
+        if not (store.folder / "survey.npz").exists():
+            save_survey(store, tiles.survey_sample())
+        survey = load_survey(store)
+        clock.passes = survey.plan.passes
+        self._stage(store, OUTLIERS, workers, clock)
+        if not (store.folder / "passes.json").exists():
+            made = 0
+            while made < survey.plan.passes:
+                made += 1
+                self._stage(store, pass_name(made), workers, clock)
+                if made < survey.plan.passes and tiles.passes.converged(
+                    survey.noise, tiles.noise_after(made)
+                ):
+                    break
+            write_json(store.folder / "passes.json", made)
+        made = passes_made(store)
+        self._stage(store, LIMIT, workers, clock)
+        return made
+
+    @staticmethod
+    def _stage(store: Store, stage: str, workers: Workers, clock: Clock) -> None:
+        index = store.index
+        clock.begin(stage, len(index.tiles))
+        missing = []
+        for tile in range(len(index.tiles)):
+            if store.is_done(stage, tile):
+                clock.skip(index.points_of_tile(tile))
+            else:
+                missing.append(tile)
+        # Large tiles first, so that workers end at about the same time.
+        missing.sort(key=index.points_of_tile, reverse=True)
+        if missing:
+            workers(
+                store.folder,
+                store.job["name"],
+                stage,
+                missing,
+                lambda tile: clock.advance(index.points_of_tile(tile), 1),
+            )
+
+    def _write(self, store: Store, clock: Clock) -> list[Totals]:
+        """Write the outputs that an earlier attempt did not."""
+        clock.begin(WRITE, len(self.outputs))
+        results, written = Results(store), []
+        for number, target in enumerate(self.outputs):
+            done = store.folder / "written" / f"{number:07d}.npz"
+            count = int(store.index.inputs[number])
+            if done.exists():
+                with np.load(done) as file:
+                    results.taken = file["taken"]
+                    names = Totals.__dataclass_fields__
+                    totals = Totals(**{name: file[name].item() for name in names})
+                clock.skip(count)
+            else:
+                totals = write_output(results, self.inputs, number, target, self.to)
+                temporary = done.with_suffix(".tmp.npz")
+                np.savez(temporary, taken=results.taken, **asdict(totals))
+                temporary.replace(done)
+                clock.advance(count, 1)
+            written.append(totals)
+        return written
+
+
+def _keep_inputs(inputs: Sequence[Path], outputs: Sequence[Path]) -> None:
+    """Refuse to replace an input, which a run that is stopped would read again."""
+    for path in outputs:
+        if path.exists() and any(path.samefile(source) for source in inputs):
+            raise PdflowError(
+                f"{path} is an input: a cloud larger than memory cannot replace it, so choose "
+                "another output."
+            )
+
+
+def _name_of(asked: dict[str, Any]) -> str:
+    """A name that tells this run from others."""
+    import hashlib
+    import json
+
+    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _report(
+    totals: Totals, noise: tuple[float, float], passes: int, partitions: int, seconds: float
+) -> Report:
+    return Report(
+        points=totals.points,
+        points_out=totals.points_out,
+        outliers=totals.outliers,
+        noise_before=noise[0],
+        noise_after=noise[1],
+        iterations=passes,
+        partitions=partitions,
+        mean_displacement=totals.moved / max(totals.points, 1),
+        max_displacement=totals.farthest,
+        held_back={"bound": totals.held_back},
+        seconds=seconds,
+    )

@@ -1,0 +1,61 @@
+"""A run over tiles gives what the whole cloud gives, and loses nothing of the file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pdflow.cloud import PointCloud
+from pdflow.io import read, write
+from pdflow.model import PDFlow
+from pdflow.pipeline.denoise import Denoiser
+from pdflow.tiles.run import TileRun
+from pdflow.tiles.state import state_folder
+
+MakeRun = Callable[..., TileRun]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"outliers": "mark", "displacement": True, "iterations": 1},
+        {"outliers": "remove", "seed": 3, "iterations": 1},
+        {"partitions": 2, "iterations": 1, "max_move": 0.05},
+        {"noise": "level"},
+        {"noise": 0.2, "iterations": "auto"},
+    ],
+    ids=str,
+)
+def test_tiles_equal_the_whole(
+    tmp_path: Path,
+    strip: PointCloud,
+    tile_run: MakeRun,
+    small_model: PDFlow,
+    options: dict[str, Any],
+) -> None:
+    level = np.linspace(0.05, 0.2, len(strip))
+    cloud = PointCloud(strip.points, {**strip.attributes, "level": level})
+    write(tmp_path / "in.ply", cloud)
+    whole = Denoiser(small_model, **{"iterations": 2, "partitions": 1, **options})(cloud)
+    [(totals, report)] = tile_run([tmp_path / "in.ply"], [tmp_path / "out.ply"], **options)()
+    tiled = read(tmp_path / "out.ply")
+    assert not state_folder([tmp_path / "out.ply"]).exists()
+    assert list(tiled.attributes) == list(whole.cloud.attributes)
+    for name, values in whole.cloud.attributes.items():
+        if name != "displacement":
+            assert np.array_equal(tiled.attributes[name], values)
+    gaps = np.linalg.norm(tiled.points - whole.cloud.points, axis=1)
+    assert np.mean(gaps < 1e-3) > 0.999
+    assert totals.dropped == 0
+    assert report.points == len(cloud)
+    assert report.points_out == whole.report.points_out
+    assert report.outliers == whole.report.outliers
+    assert report.iterations == whole.report.iterations
+    assert report.held_back == whole.report.held_back
+    assert report.noise_before == pytest.approx(whole.report.noise_before)
+    assert report.mean_displacement == pytest.approx(whole.report.mean_displacement, rel=1e-3)
