@@ -19,16 +19,7 @@ from typing import Any
 
 import pdflow
 
-PACKAGES = (
-    "pdflow",
-    "pdflow.io",
-    "pdflow.patches",
-    "pdflow.metrics",
-    "pdflow.noise",
-    "pdflow.geometry",
-)
-"""Packages whose `__all__` is public."""
-
+ALL = "__all__ = "
 OUTSIDE = re.compile(r"(?<!!)\[([^\]]+)\]\((?:\.\./)+(?:src|tests|benchmarks|examples)[^)]*\)")
 PICTURE_OUTSIDE = re.compile(r"!\[[^\]]*\]\((?:\.\./)+benchmarks[^)]*\)\n*")
 
@@ -100,11 +91,20 @@ def _option_row(option: Any) -> str:
 def api_page() -> str:
     """Every public name with its signature and docstring."""
     parts = ["# API", "Made from the docstrings. [Python](python.md) shows how the parts are used."]
-    for package in PACKAGES:
+    for package in public_packages():
         names = importlib.import_module(package).__all__
         parts.append(f"## {package}")
         parts += [f"::: {package}.{name}" for name in sorted(names) if name != "__version__"]
     return "\n\n".join(parts) + f"\n\n`pdflow.__version__` is `{pdflow.__version__}`.\n"
+
+
+def public_packages() -> list[str]:
+    """pdflow, and the packages in it that say with `__all__` what is public."""
+    root = Path(pdflow.__file__).parent
+    folders = [
+        file.parent for file in sorted(root.glob("*/__init__.py")) if ALL in file.read_text()
+    ]
+    return ["pdflow", *(f"pdflow.{folder.name}" for folder in folders)]
 
 
 def notebook_page(path: Path) -> str:
