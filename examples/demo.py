@@ -31,18 +31,21 @@ def draw(clean: Path, picture: Path) -> None:
 
 
 def main() -> None:
-    """Denoise the shipped example, measure it against the truth and draw it."""
+    """Denoise the shipped example, measure it against the truth, draw it, make a page of it."""
     os.chdir(ROOT)
     FOLDER.mkdir(exist_ok=True)
     clean, picture = FOLDER / "gear_clean.ply", FOLDER / "before_after.png"
+    page = FOLDER / "before_after.html"
     run("info", NOISY)
     run("denoise", NOISY, "-o", clean)
     truth = ("--clean", "examples/gear.ply", "--mesh", "examples/gear.off")
     run("evaluate", NOISY, *truth)
     run("evaluate", clean, *truth, "--csv", FOLDER / "metrics.csv")
     draw(clean, picture)
+    run("view", NOISY, clean, "--clean", "examples/gear.ply", "-o", page)
     print(f"\nLook at {ROOT / clean}: the gear without its noise, colours and all.")
     print(f"Before and after: {ROOT / picture}; metrics: {ROOT / FOLDER / 'metrics.csv'}")
+    print(f"Open this page in a browser to compare them: {(ROOT / page).as_uri()}")
 
 
 if __name__ == "__main__":

@@ -127,3 +127,10 @@ def test_the_python_in_the_readme_works(examples_beside):
     assert len(blocks) == 2
     exec(compile("\n".join(blocks), "README.md", "exec"), {})
     assert len(pdflow.read("huge.ply")) == 10_000
+
+
+def test_the_pictures_in_the_readme_are_there_and_small():
+    pictures = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", (ROOT / "README.md").read_text())
+    assert len(pictures) >= 2
+    for picture in pictures:
+        assert 0 < (ROOT / picture).stat().st_size < 3_000_000

@@ -99,7 +99,7 @@ def save_figure(
         )
         labels += [f"section: {label}" for label in labels]
     columns = len(clouds) if sections else min(4, len(clouds))
-    write(path, _compose(images, labels, columns, legend))
+    write(path, compose(images, labels, columns, legend))
 
 
 def legend_of(name: str, unit: str, values: Sequence[NDArray[np.floating]]) -> Legend:
@@ -139,16 +139,16 @@ def _cut(cloud: Shown, slab: _Slab) -> Panel:
     return Panel(points[inside], color)
 
 
-def _compose(
+def compose(
     images: Sequence[Image], labels: Sequence[str], columns: int, legend: Legend | None
 ) -> Image:
-    """All panels with their labels, and the colour bar below them."""
+    """One picture of panels of equal size with their labels, and the colour bar below them."""
     pillow = require("PIL.Image", extra="plot", purpose="A figure with labels")
     draw_module = require("PIL.ImageDraw", extra="plot", purpose="A figure with labels")
     font = require("PIL.ImageFont", extra="plot", purpose="A figure with labels").load_default(
         _LETTERS
     )
-    width, height = _PANEL
+    height, width, _ = images[0].shape
     head = _LETTERS + _MARGIN
     rows = -(-len(images) // columns)
     foot = _BAR[1] + 2 * _LETTERS + 2 * _MARGIN if legend else 0
