@@ -58,7 +58,10 @@ all points alike, and an offset of z_c moves each point in its own way.
 
 HOW_LATENT = "How it was made: `pdflow latent IN -o latent.png --json`."
 
-PROVENANCE = "## Provenance"
+PROVENANCE = """## Provenance
+
+<details markdown>
+<summary>Weights, commands, commits and machines of every table</summary>"""
 
 
 def report_text(folder: Path, page: Path) -> str:
@@ -67,9 +70,13 @@ def report_text(folder: Path, page: Path) -> str:
     if not grids:
         raise PdflowError(f"{folder} holds no results: run `pdflow bench TABLE` first.")
     absent = [name for name in TABLES if name not in grids]
+    judgements = judge(grids)
     parts = [INTRO, TRENDS]
-    parts += ["\n".join(judgement.line() for judgement in judge(grids)), HOW_TRENDS]
-    parts += [markdown_section(TABLES[name], grid) for name, grid in grids.items()]
+    parts += ["\n".join(judgement.line() for judgement in judgements), HOW_TRENDS]
+    for name, grid in grids.items():
+        heading, opening, rest = markdown_section(TABLES[name], grid).split("\n\n", 2)
+        verdicts = [each.sentence() for each in judgements if each.table == name]
+        parts += [heading, " ".join(filter(None, [opening, *verdicts])), rest]
     if (folder / LATENT_FILE).exists():
         parts.append(_latent(folder / LATENT_FILE))
         if (folder / LATENT_PICTURE).exists():
@@ -84,6 +91,7 @@ def report_text(folder: Path, page: Path) -> str:
         f"**{TABLES[name].title}**\n\n" + "\n".join(f"- {fact}" for fact in provenance(grid))
         for name, grid in grids.items()
     ]
+    parts.append("</details>")
     return "\n\n".join(parts) + "\n"
 
 

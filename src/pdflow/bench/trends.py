@@ -16,9 +16,10 @@ UNCONVERGED = 0.5
 
 @dataclass(frozen=True)
 class Judgement:
-    """A claim, whether the figures support it (None: nothing measured), and those figures."""
+    """A claim, its table, whether the figures support it (None: nothing measured), and those."""
 
     claim: str
+    table: str
     holds: bool | None
     figures: str
 
@@ -26,6 +27,12 @@ class Judgement:
         """As a line of a Markdown list."""
         word = {True: "holds", False: "does not hold", None: "not measured yet"}[self.holds]
         return f"- {self.claim}: **{word}**" + (f" ({self.figures})." if self.figures else ".")
+
+    def sentence(self) -> str:
+        """For the opening of its table; empty if nothing was measured."""
+        if self.holds is None:
+            return ""
+        return f'"{self.claim}" {"holds" if self.holds else "does not hold"} here.'
 
 
 Verdict = tuple[bool, str]
@@ -37,7 +44,7 @@ def judge(grids: Mapping[str, Grid]) -> list[Judgement]:
     judgements = []
     for claim, table, check in CLAIMS:
         verdict = check(grids[table]) if table in grids else None
-        judgements.append(Judgement(claim, *(verdict or (None, ""))))
+        judgements.append(Judgement(claim, table, *(verdict or (None, ""))))
     return judgements
 
 
