@@ -4,6 +4,7 @@
     python benchmarks/bench_tiles.py overhead    1M points: seconds in tiles over seconds as a whole
     python benchmarks/bench_tiles.py memory      1M to 30M points at 2 GiB, with a small network
     python benchmarks/bench_tiles.py workers     two local Dask workers beside one
+    python benchmarks/bench_tiles.py paper       what 10^10 points would take
 
 Clouds are waves of terrain with walls, noise of 0.3 spacings, rows in strips as an aircraft flies.
 """
@@ -31,9 +32,14 @@ from pdflow.io.stream import Field, Header
 from pdflow.model import PDFlow
 from pdflow.pipeline.denoise import Denoiser
 from pdflow.provenance import describe_machine, source_version
-from pdflow.tiles.index import Inputs
-from pdflow.tiles.memory import tile_points
+from pdflow.tiles.assemble import Results, write_output
+from pdflow.tiles.choose import BYTES_ON_DISK
+from pdflow.tiles.index import Inputs, make_index
+from pdflow.tiles.memory import LARGEST_TILE, tile_points
 from pdflow.tiles.run import TileRun
+from pdflow.tiles.stages import LIMIT, RESULT
+from pdflow.tiles.state import open_store
+from pdflow.tiles.store import POINTS
 from pdflow.tiles.workers import DaskWorkers, local_cluster
 from pdflow.weights import load_model
 
@@ -42,6 +48,12 @@ STRIP = 250_000
 ORIGIN = np.array([350_000.0, 5_600_000.0, 100.0])
 BUDGET = 2 << 30
 SIZES = (1_000_000, 3_000_000, 10_000_000, 30_000_000)
+PAPER = 10**10
+CPU_SECONDS, GPU_SECONDS = 28.8, 2.14
+"""Of a pass over a million points on 2 cores and on an H200 (docs/speed.md)."""
+TILE_OVERHEAD = 1.1
+"""Time of tiles over that of the whole cloud, about: a tile of a million points on a plane has
+patches of 18 spacings' radius around its 4,000 spacings of border."""
 OPTIONS = {
     "mode": "points", "iterations": "auto", "partitions": "auto", "overlap": 3.0, "radius": None,
     "noise": "auto", "max_move": None, "outliers": "keep", "displacement": False, "seed": None,
@@ -112,17 +124,25 @@ def equal(folder: Path, count: int) -> None:
 
 
 def one_size(path: Path, count: int, whole: bool, small: bool) -> dict[str, float]:
-    """Seconds and peak memory of a process that denoises a file."""
+    """Seconds, CPU seconds and peak memory of a process that denoises a file in one pass.
+
+    small  takes the small network and one patch per point instead of three, to save time
+    """
     model = small_network() if small else load_model("pdflow")
     target = path.with_name("clean" + path.suffix)
+    options = {"iterations": 1, "partitions": 1, "overlap": 1.0 if small else 3.0}
     start = time.perf_counter()
     if whole:
-        write(target, Denoiser(model, iterations=1, partitions=1)(read(path)).cloud)
+        write(target, Denoiser(model, **options)(read(path)).cloud)  # type: ignore[arg-type]
     else:
-        in_tiles(path, target, model, tile_points(BUDGET), iterations=1, partitions=1)()
-    seconds = time.perf_counter() - start
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return {"points": count, "seconds": seconds, "peak": peak}
+        in_tiles(path, target, model, tile_points(BUDGET), **options)()
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return {
+        "points": count,
+        "seconds": time.perf_counter() - start,
+        "cpu": used.ru_utime + used.ru_stime,
+        "peak": used.ru_maxrss * 1024,
+    }
 
 
 def in_process(*words: object) -> dict[str, float]:
@@ -141,25 +161,32 @@ def memory(folder: Path, most: int) -> None:
         row = in_process(path, count, "tiles", "small")
         rows.append(row)
         print(
-            f"{count:>9} points in tiles of {tile_points(BUDGET)}: {row['seconds']:7.1f} s, "
-            f"{count / row['seconds']:6.0f} points/s, peak {row['peak'] / 2**30:.2f} GiB",
+            f"{count:>9} points, tiles up to {tile_points(BUDGET)}: {row['seconds']:7.1f} s, "
+            f"{row['cpu']:7.1f} CPU s, {count / row['cpu']:6.0f} points per CPU s, "
+            f"peak {row['peak'] / 2**30:.2f} GiB",
             flush=True,
         )
     first, last = rows[0], rows[-1]
-    exponent = np.log(last["seconds"] / first["seconds"]) / np.log(last["points"] / first["points"])
+    growth = np.log(last["points"] / first["points"])
+    exponents = [np.log(last[kind] / first[kind]) / growth for kind in ("seconds", "cpu")]
     peaks = [row["peak"] for row in rows]
-    print(f"time grows with the exponent {exponent:.3f}; largest peak over smallest "
-          f"{max(peaks) / min(peaks):.2f}")  # fmt: skip
+    print(
+        f"time grows with the exponent {exponents[0]:.3f}, CPU time with {exponents[1]:.3f}; "
+        f"largest peak over smallest {max(peaks) / min(peaks):.2f}"
+    )
 
 
 def overhead(folder: Path, count: int) -> None:
     path = folder / "noisy.las"
     make_file(path, count)
     whole, tiles = (in_process(path, count, way, "real") for way in ("whole", "tiles"))
-    print(f"{count} points, the shipped network, one pass: whole {whole['seconds']:.1f} s and "
-          f"{whole['peak'] / 2**30:.2f} GiB, tiles {tiles['seconds']:.1f} s and "
-          f"{tiles['peak'] / 2**30:.2f} GiB: {tiles['seconds'] / whole['seconds']:.2f} times as "
-          "long")  # fmt: skip
+    for name, row in (("whole", whole), ("tiles", tiles)):
+        print(
+            f"{count} points, the shipped network, one pass, {name}: {row['seconds']:.1f} s, "
+            f"{row['cpu']:.1f} CPU s, peak {row['peak'] / 2**30:.2f} GiB",
+            flush=True,
+        )
+    print(f"tiles over whole: {tiles['cpu'] / whole['cpu']:.2f} of the CPU time")
 
 
 def workers(folder: Path, count: int) -> None:
@@ -180,9 +207,45 @@ def workers(folder: Path, count: int) -> None:
           f"{results[0] == results[1]}")  # fmt: skip
 
 
+def paper(folder: Path, count: int) -> None:
+    """What 10^10 points would take, from what index and output of a smaller file take here."""
+    path, model = folder / "noisy.laz", small_network()
+    make_file(path, count)
+    run = in_tiles(path, folder / "clean.laz", model, LARGEST_TILE, iterations=1, partitions=1)
+    (folder / "state").mkdir()
+    store = open_store(folder / "state", {"options": run.options, "history": None}, model)
+    start = time.process_time()
+    index = make_index(store, run.inputs, LARGEST_TILE, None, lambda points: None)
+    indexing = (time.process_time() - start) / count
+    for tile in range(len(index.tiles)):
+        clean = np.zeros(index.points_of_tile(tile), RESULT)
+        clean["point"] = store.read_all(POINTS, index.cells_of_tile(tile))
+        store.write(LIMIT, tile, clean)
+    start = time.process_time()
+    write_output(Results(store), run.inputs, 0, run.outputs[0], None)
+    writing = (time.process_time() - start) / count
+    groups = index.cells.grouped(2**16)  # tiles of 1/16 the size, as the file is small
+    full = count / len(groups) / 2**16
+    tiles = PAPER / (full * LARGEST_TILE)
+    cells = PAPER / (count / len(index.cells))
+    per_point = BYTES_ON_DISK + 24 * 2
+    print(f"{count} points: index {1e6 * indexing:.2f} and output {1e6 * writing:.2f} CPU s for a "
+          f"million points of LAZ; tiles are {full:.2f} full")  # fmt: skip
+    print(f"10^10 points in two passes: {tiles:.0f} tiles, {cells:.0f} cells; "
+          f"{4 * tiles:.0f} tasks and as many results for a scheduler; "
+          f"index of {64 * cells / 1e6:.0f} MB, "
+          f"state of {per_point * PAPER / 1e12:.2f} TB")  # fmt: skip
+    serial = PAPER * (indexing + writing) / 3600
+    for name, seconds, machines in (
+        ("2 CPU cores", CPU_SECONDS, 1), ("one H200", GPU_SECONDS, 1), ("16 H200", GPU_SECONDS, 16),
+    ):  # fmt: skip
+        hours = 2 * TILE_OVERHEAD * PAPER / 1e6 * seconds / 3600 / machines
+        print(f"{name:>12}: {hours:6.1f} h for the tiles, {serial:.1f} h for index and output")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("what", choices=("equal", "overhead", "memory", "workers", "one"))
+    parser.add_argument("what", choices=("equal", "overhead", "memory", "workers", "paper", "one"))
     parser.add_argument("rest", nargs="*")
     given = parser.parse_args()
     if given.what == "one":
@@ -191,9 +254,18 @@ def main() -> None:
         return
     print(describe_machine())
     print(f"torch {torch.__version__}, commit {source_version()}, seed {SEED}")
-    defaults = {"equal": 400_000, "overhead": 1_000_000, "memory": 30_000_000, "workers": 400_000}
+    defaults = {
+        "equal": 400_000, "overhead": 1_000_000, "memory": 30_000_000, "workers": 400_000,
+        "paper": 3_000_000,
+    }  # fmt: skip
     count = int(given.rest[0]) if given.rest else defaults[given.what]
-    jobs = {"equal": equal, "overhead": overhead, "memory": memory, "workers": workers}
+    jobs = {
+        "equal": equal,
+        "overhead": overhead,
+        "memory": memory,
+        "workers": workers,
+        "paper": paper,
+    }
     with tempfile.TemporaryDirectory() as folder:
         jobs[given.what](Path(folder), count)
 

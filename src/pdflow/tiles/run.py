@@ -29,7 +29,7 @@ from pdflow.tiles.stages import (
     save_survey,
 )
 from pdflow.tiles.state import file_facts, locked, model_facts, open_store, state_folder, write_json
-from pdflow.tiles.store import Store
+from pdflow.tiles.store import Store, writing
 from pdflow.tiles.workers import Workers, this_process
 
 
@@ -167,9 +167,10 @@ class TileRun:
                 clock.skip(count)
             else:
                 totals = write_output(results, self.inputs, number, target, self.to)
-                temporary = done.with_suffix(".tmp.npz")
-                np.savez(temporary, taken=results.taken, **asdict(totals))
-                temporary.replace(done)
+                with writing(done):
+                    temporary = done.with_suffix(".tmp.npz")
+                    np.savez(temporary, taken=results.taken, **asdict(totals))
+                    temporary.replace(done)
                 clock.advance(count, 1)
             written.append(totals)
         return written

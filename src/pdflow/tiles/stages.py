@@ -34,7 +34,7 @@ from pdflow.pipeline.passes import Passes
 from pdflow.pipeline.plan import Plan
 from pdflow.pipeline.survey import Level, Survey, noise_of
 from pdflow.tiles.halo import cells_for_limit, cells_for_pass
-from pdflow.tiles.store import LEVELS, POINTS, ROWS, Index, Store
+from pdflow.tiles.store import LEVELS, POINTS, ROWS, Index, Store, writing
 from pdflow.weights import load_model
 
 OUTLIERS, LIMIT = "outliers", "limit"
@@ -223,15 +223,16 @@ def passes_made(store: Store) -> int:
 def save_survey(store: Store, survey: Survey) -> None:
     """Keep the survey in the folder of the run, for all who work on it."""
     noise = {f"noise.{f.name}": getattr(survey.noise, f.name) for f in fields(NoiseEstimate)}
-    temporary = store.folder / "survey.tmp.npz"
-    np.savez(
-        temporary,
-        outlier_limit=survey.outlier_limit,
-        estimated_sigma=survey.estimated_sigma,
-        plan=(survey.plan.passes, survey.plan.partitions),
-        **noise,
-    )
-    temporary.replace(store.folder / "survey.npz")
+    with writing(store.folder):
+        temporary = store.folder / "survey.tmp.npz"
+        np.savez(
+            temporary,
+            outlier_limit=survey.outlier_limit,
+            estimated_sigma=survey.estimated_sigma,
+            plan=(survey.plan.passes, survey.plan.partitions),
+            **noise,
+        )
+        temporary.replace(store.folder / "survey.npz")
 
 
 def load_survey(store: Store) -> Survey:
