@@ -29,12 +29,12 @@ PAGES = [
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A folder with the files that pages speak of, each small."""
     (tmp_path / "examples").mkdir()
-    some = np.random.default_rng(0).permutation(10_000)[:4000]
+    some = np.random.default_rng(0).permutation(10_000)[:2000]
     for name in ("gear.ply", "gear_noisy.ply"):
         cloud = pdflow.read(ROOT / "examples" / name)[np.sort(some)]
         pdflow.write(tmp_path / "examples" / name, cloud)
     shutil.copy(ROOT / "examples" / "gear.off", tmp_path / "examples")
-    few = pdflow.read(tmp_path / "examples" / "gear_noisy.ply")[:1500]
+    few = pdflow.read(tmp_path / "examples" / "gear_noisy.ply")[:800]
     for name in ("noisy.ply", "huge.laz", "tiles/a.laz", "tiles/b.laz"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         pdflow.write(tmp_path / name, few)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import re
 import shutil
@@ -11,6 +12,8 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 import pdflow
 
@@ -54,6 +57,22 @@ def test_images_run_without_privileges_and_pass_the_linter(name: str) -> None:
         pytest.skip("no hadolint here")
     done = subprocess.run([linter, ROOT / name], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
+
+
+def test_pins_leave_a_choice_for_the_oldest_python() -> None:
+    """pip refuses a pin that needs a newer Python, even if an older release would do."""
+    project = (ROOT / "pyproject.toml").read_text()
+    (oldest,) = re.findall(r'^requires-python = ">=(.+)"$', project, re.M)
+    for line in (ROOT / "constraints.txt").read_text().splitlines():
+        if not line or line.startswith("#"):
+            continue
+        pin = Requirement(line)
+        try:
+            needs = importlib.metadata.metadata(pin.name)["Requires-Python"]
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        applies = pin.marker is None or pin.marker.evaluate({"python_version": oldest})
+        assert not applies or f"{oldest}.0" in SpecifierSet(needs or ""), line
 
 
 def test_the_version_has_a_section_in_the_changelog_and_a_date() -> None:
