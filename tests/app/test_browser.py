@@ -93,7 +93,7 @@ def test_the_example_is_opened_denoised_compared_and_downloaded(page, app, pdflo
             "document.getElementById('controls').dispatchEvent(new Event('input')))",
         )
     assert "displacement" in inside(page, "document.querySelector('#legend figcaption').innerText")
-    assert inside(page, "document.getElementById('section-rows').hidden") is False
+    assert inside(page, "document.getElementById('slab-z').hidden") is False
 
     # download: the same bytes as from the command line, and a page that needs nothing
     href = page.evaluate("document.getElementById('download').getAttribute('href')")

@@ -150,11 +150,27 @@ def test_classes_are_listed_with_their_names(opened):
 def test_a_section_shows_a_slab(opened):
     whole = sum(side[0] for side in seen(opened))
     choose(opened, "section", "z")
-    choose(opened, "thickness", "-1.3")
+    choose(opened, "thickness-z", "-1.3")
     slab = sum(side[0] for side in seen(opened))
     assert 0 < slab < 0.6 * whole
-    words = opened.evaluate("document.querySelector('output[for=position]').textContent")
+    words = opened.evaluate("document.querySelector('output[for=position-z]').textContent")
     assert float(words.removesuffix(" units")) == pytest.approx(100, abs=0.1)
+    assert opened.evaluate("document.getElementById('slab-x').hidden")
+
+
+def test_a_box_cuts_all_three_axes(opened):
+    whole = sum(side[0] for side in seen(opened))
+    choose(opened, "section", "xyz")
+    for axis in "xyz":
+        choose(opened, f"position-{axis}", "0.9")  # a corner, where the sphere is not
+        assert opened.evaluate(f"document.getElementById('thickness-{axis}').value") == "-0.3"
+    choose(opened, "thickness-x", "-2")
+    corner = sum(side[0] for side in seen(opened))
+    for axis in "yz":
+        choose(opened, f"position-{axis}", "0.5")
+        choose(opened, f"thickness-{axis}", "0")
+    slab = sum(side[0] for side in seen(opened))
+    assert corner < slab < whole
 
 
 def test_two_picked_points_give_a_distance_in_the_units_of_the_cloud(opened, clouds):

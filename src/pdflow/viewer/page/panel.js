@@ -2,6 +2,8 @@ import { coloringName, colorings } from "./coloring.js";
 import { text, textWithin } from "./math.js";
 import { makeSection } from "./section.js";
 
+const BOX = -0.3; // thickness of a box at first: half of the extent
+
 /** The form beside the picture. It writes into `state` and tells what it changed. */
 export class Panel {
   constructor(form, scene, state, camera, actions) {
@@ -39,24 +41,37 @@ export class Panel {
     state.color = fields.color.value;
     state.size = 2 ** Number(fields.size.value);
     state.shading = fields.shading.checked;
-    const axis = fields.section.value;
-    const [position, thickness] = [fields.position, fields.thickness].map((f) => Number(f.value));
-    state.section = makeSection(scene, axis, position, thickness);
+    state.section = makeSection(scene, this.slabs());
     state.themeChoice = fields.theme.value;
     camera.axis = fields.up.value;
     this.say();
     this.actions.changed();
   }
 
+  /** The slabs that the form asks for. A box begins large: three thin slabs share few points. */
+  slabs() {
+    const { fields } = this;
+    const axes = fields.section.value;
+    if (axes === "xyz" && this.axes !== axes) {
+      for (const axis of axes) fields[`thickness-${axis}`].value = BOX;
+    }
+    this.axes = axes;
+    return [...axes].map((axis) => ({
+      axis,
+      position: Number(fields[`position-${axis}`].value),
+      thickness: Number(fields[`thickness-${axis}`].value),
+    }));
+  }
+
   say() {
     const { state, scene } = this;
     find("blend-row").hidden = state.compare !== "blend";
-    find("section-rows").hidden = !this.fields.section.value;
+    for (const axis of "xyz") find(`slab-${axis}`).hidden = !this.axes.includes(axis);
     output("blend", `${Math.round(100 * state.blend)} % after`);
     output("size", `${text(Number(state.size.toFixed(2)))} ×`);
-    if (this.fields.section.value) {
-      output("position", `${textWithin(state.section.place, scene.side)} ${scene.unit}`);
-      output("thickness", `${text(state.section.width)} ${scene.unit}`);
+    for (const { axis, place, width } of state.section.slabs) {
+      output(`position-${axis}`, `${textWithin(place, scene.side)} ${scene.unit}`);
+      output(`thickness-${axis}`, `${text(width)} ${scene.unit}`);
     }
   }
 

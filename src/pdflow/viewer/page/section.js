@@ -1,22 +1,23 @@
-const WHOLE = { low: [-1, -1, -1], high: [1, 1, 1] };
-
-/** A slab across an axis, in the scene's cube, and its place and thickness in the cloud's unit.
+/** The part of the scene's cube that is shown: a slab for each cut axis, a box if all are cut.
  *
- * position   from 0 to 1 along the extent of the clouds
- * thickness  exponent of ten of the share of that extent
+ * slabs  axis, position from 0 to 1 along the extent of the clouds, and thickness as the exponent of
+ *        ten of the share of that extent
+ *
+ * The result also says where each slab is and how thick, in the cloud's unit.
  */
-export function makeSection(scene, axis, position, thickness) {
-  if (!axis) return WHOLE;
-  const k = "xyz".indexOf(axis);
-  const low = Math.min(...scene.clouds.map(({ focus }) => focus[k] - focus[4 + k]));
-  const high = Math.max(...scene.clouds.map(({ focus }) => focus[k] + focus[4 + k]));
-  const extent = Math.max(high - low, 1e-4);
-  const middle = low + position * extent;
-  const half = (10 ** thickness * extent) / 2;
-  const slab = { low: [...WHOLE.low], high: [...WHOLE.high] };
-  slab.low[k] = middle - half;
-  slab.high[k] = middle + half;
-  slab.place = scene.center[k] + middle * scene.side;
-  slab.width = 2 * half * scene.side;
-  return slab;
+export function makeSection(scene, slabs) {
+  const section = { low: [-1, -1, -1], high: [1, 1, 1], slabs: [] };
+  for (const { axis, position, thickness } of slabs) {
+    const k = "xyz".indexOf(axis);
+    const low = Math.min(...scene.clouds.map(({ focus }) => focus[k] - focus[4 + k]));
+    const high = Math.max(...scene.clouds.map(({ focus }) => focus[k] + focus[4 + k]));
+    const extent = Math.max(high - low, 1e-4);
+    const middle = low + position * extent;
+    const half = (10 ** thickness * extent) / 2;
+    section.low[k] = middle - half;
+    section.high[k] = middle + half;
+    const place = scene.center[k] + middle * scene.side;
+    section.slabs.push({ axis, place, width: 2 * half * scene.side });
+  }
+  return section;
 }
