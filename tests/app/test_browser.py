@@ -188,3 +188,38 @@ def test_texts_have_enough_contrast(page, theme):
     pairs = [("--ink", "--sheet"), ("--quiet", "--sheet"), ("--quiet", "--ground")]
     assert page.contrast(theme, *pairs, ("--on-accent", "--accent")) >= 4.5
     assert page.contrast(theme, ("--alarm", "--sheet"), ("--accent", "--sheet")) >= 3
+
+
+def test_everything_is_reached_by_keyboard(page):
+    """Tab goes through the controls in their order, and Enter opens the example."""
+    seen = []
+    for _ in range(4):
+        page.press("Tab", windowsVirtualKeyCode=9)
+        seen.append(page.evaluate("document.activeElement.id"))
+    assert seen[:3] == ["choose", "example", "drop-nonfinite"]
+    page.evaluate("document.getElementById('example').focus()")
+    page.press("Enter", windowsVirtualKeyCode=13, text="\r")
+    page.wait("!document.getElementById('facts').hidden")
+    page.wait(READY)
+    page.evaluate("document.getElementById('drop-nonfinite').focus()")
+    order = []
+    for _ in range(5):
+        page.press("Tab", windowsVirtualKeyCode=9)
+        order.append(page.evaluate("document.activeElement.id"))
+    assert order == ["mode", "iterations", "outliers", "noise", "denoise"]
+
+
+def test_a_phone_sees_panel_and_viewer(page):
+    page.call(
+        "Emulation.setDeviceMetricsOverride",
+        width=390, height=800, deviceScaleFactor=2, mobile=True,
+    )  # fmt: skip
+    try:
+        click(page, "example")
+        page.wait("!document.getElementById('facts').hidden")
+        page.wait(READY)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert page.evaluate("document.getElementById('viewer').clientHeight") >= 600
+        assert page.evaluate("document.body.scrollHeight") > 800  # it scrolls down to the viewer
+    finally:
+        page.call("Emulation.clearDeviceMetricsOverride")
