@@ -124,6 +124,7 @@ function showCloud(state) {
   frame.hidden = false;
   find("empty").hidden = true;
   frame.src = `clouds/${open.key}/view/${state.version}/${camera}`;
+  if (state.result) find("result").scrollIntoView({ block: "nearest" });
   find("status").textContent = state.result ? "Before and after are shown." : `${state.name} is shown.`;
 }
 
