@@ -192,3 +192,14 @@ def test_the_log_starts_at_step_1_and_is_drawn(
     assert picture.startswith(b"\x89PNG")
     train(_held_out(tiny(9)), shapes, tmp_path, "cpu", say=lambda sentence: None)
     assert (tmp_path / "curves.png").read_bytes() != picture
+
+
+def test_a_gpu_with_too_little_memory_gets_one_sentence(
+    tiny: MakeRecipe, shapes: Shapes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(trainer: object) -> None:
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory.")
+
+    monkeypatch.setattr("pdflow.train.loop.Trainer.step", fail)
+    with pytest.raises(pdflow.PdflowError, match="too little memory for batches of 8 patches"):
+        train(tiny(2), shapes, tmp_path, "cpu", say=lambda sentence: None)

@@ -14,6 +14,7 @@ from types import FrameType
 import torch
 
 from pdflow.device import using_device
+from pdflow.errors import PdflowError
 from pdflow.scenes.packed import PackedScans
 from pdflow.train.checkpoint import provenance, resume, save_checkpoint
 from pdflow.train.compute.distributed import Workers
@@ -66,7 +67,8 @@ def train(
         if torch.device(device).index is not None:
             torch.cuda.set_device(device)
     workers = Workers.join(device)
-    recipe = fit_to_device(_with_known_holdout(recipe, shapes, say), device, say)
+    tell = say if workers.first else (lambda sentence: None)
+    recipe = fit_to_device(_with_known_holdout(recipe, shapes, tell), device, tell)
     kept, held = shapes.split(recipe.data.holdout)
     generator = torch.Generator(device).manual_seed(recipe.optim.seed)
     pool = kept.pool(recipe.data.seeds, recipe.model.patch_points, generator)
@@ -75,12 +77,13 @@ def train(
     if recipe.data.scans:
         packed = PackedScans.build(range(recipe.data.scan_seeds))
         scans = ScanPool.cut(packed, SEEDS_PER_SCAN, recipe.model.patch_points, generator)
-    trainer = Trainer(
-        recipe, pool, device, scans=scans, validation=validation, init=init, workers=workers
-    )
+    with _within_memory(recipe):
+        trainer = Trainer(
+            recipe, pool, device, scans=scans, validation=validation, init=init, workers=workers
+        )
     if (folder / CHECKPOINT).exists():
         resume(trainer, folder / CHECKPOINT)
-    with _stopping_on_signals(trainer):
+    with _stopping_on_signals(trainer), _within_memory(recipe):
         if workers.first:
             book = _Book(trainer, folder, kept.digest, say)
             advance(trainer.share)
@@ -106,6 +109,18 @@ def fit_to_device(recipe: Recipe, device: str, say: Say = print) -> Recipe:
         f"rate {rate:.2g} instead of {recipe.optim.lr:.2g}"
     )
     return replace(recipe, optim=replace(recipe.optim, batch=batch, lr=rate))
+
+
+@contextmanager
+def _within_memory(recipe: Recipe) -> Iterator[None]:
+    """Say what to change if a GPU has too little memory for a step."""
+    try:
+        yield
+    except torch.cuda.OutOfMemoryError as error:
+        raise PdflowError(
+            f"The GPU has too little memory for batches of {recipe.optim.batch} patches: lower "
+            "[optim] batch in a recipe of your own."
+        ) from error
 
 
 def _with_known_holdout(recipe: Recipe, shapes: Source, say: Say) -> Recipe:
