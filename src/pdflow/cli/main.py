@@ -27,7 +27,6 @@ from pdflow.cli import (
     convert,
     denoise,
     evaluate,
-    import_weights,
     info,
     latent,
     noise,
@@ -36,6 +35,7 @@ from pdflow.cli import (
     view,
 )
 from pdflow.cli import app as app_command
+from pdflow.cli.weights import export, import_weights
 from pdflow.errors import LossWarning, PdflowError
 
 COMMANDS = (
@@ -49,6 +49,7 @@ COMMANDS = (
     evaluate,
     train,
     import_weights,
+    export,
     bench,
     latent,
 )

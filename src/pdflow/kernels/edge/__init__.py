@@ -100,9 +100,10 @@ def edge_max(
 
 
 def _fused(x: Tensor, neighbours: Tensor, width: int) -> bool:
+    if not runs_triton(x):
+        return False
     _, points, k = neighbours.shape
-    fits = width in _FUSED_WIDTHS and k <= _FUSED_NEIGHBOURS and points <= _FUSED_POINTS
-    return fits and runs_triton(x)
+    return width in _FUSED_WIDTHS and k <= _FUSED_NEIGHBOURS and points <= _FUSED_POINTS
 
 
 def _rows_together(neighbours: Tensor) -> Tensor:

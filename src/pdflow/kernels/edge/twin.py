@@ -20,15 +20,18 @@ def edge_max_torch(
     centre = centre.reshape(groups, batch * points, 1, width)
     neighbour = neighbour.reshape(groups, batch * points, width)
     k = rows.shape[1]
-    step = batch * points
-    if not torch.is_grad_enabled():
+
+    def best(part: Tensor, own: Tensor) -> Tensor:
+        count = part.shape[0]  # torch.export keeps it open, unlike len
+        edges = neighbour.index_select(1, part.reshape(-1)).view(groups, count, k, width)
+        product = torch.bmm(torch.relu(edges + own).view(groups, -1, width), weight)
+        return product.view(groups, count, k, width).amax(2)
+
+    if torch.is_grad_enabled():
+        found = best(rows, centre)
+    else:
         step = max(1, CHUNK_EDGES // k)
-    best = []
-    for start in range(0, batch * points, step):
-        part = rows[start : start + step]
-        edges = neighbour.index_select(1, part.reshape(-1)).view(groups, len(part), k, width)
-        hidden = torch.relu(edges + centre[:, start : start + step])
-        product = torch.bmm(hidden.view(groups, -1, width), weight)
-        best.append(product.view(groups, len(part), k, width).amax(2))
-    pooled = torch.relu(torch.cat(best, 1) + bias[:, None])
+        parts = zip(rows.split(step), centre.split(step, 1), strict=True)
+        found = torch.cat([best(part, own) for part, own in parts], 1)
+    pooled = torch.relu(found + bias[:, None])
     return pooled.view(groups, batch, points, width)

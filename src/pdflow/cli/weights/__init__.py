@@ -1,0 +1,1 @@
+"""Commands for weight files: import them from elsewhere, export them to elsewhere."""
