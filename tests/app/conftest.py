@@ -98,6 +98,12 @@ class App:
         """All files that the app holds."""
         return [p for p in self.folder.rglob("*") if p.is_file() and p.name != "lock"]
 
+    def workers(self) -> list[int]:
+        """Process ids of its workers; needs /proc."""
+        pid = self.process.pid
+        listed = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+        return [int(word) for word in listed.split()]
+
     def forget_all(self) -> None:
         """Close every cloud; no file may be left."""
         for key in self.keys:

@@ -81,8 +81,7 @@ def attack(app, body):
 
 def resident(app):
     """Kilobytes of the server and its worker."""
-    pids = [app.process.pid]
-    pids += Path(f"/proc/{pids[0]}/task/{pids[0]}/children").read_text().split()
+    pids = [app.process.pid, *app.workers()]
     lines = [Path(f"/proc/{pid}/status").read_text().split("VmRSS:")[1] for pid in pids]
     return sum(int(line.split()[0]) for line in lines)
 

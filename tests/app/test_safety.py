@@ -185,12 +185,19 @@ def test_files_are_private_and_gone_after_the_block(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def is_running(pid):
+    stat = Path(f"/proc/{pid}/stat")
+    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc")
 def test_what_a_killed_app_left_is_removed_by_the_next_one(app_class, tmp_path, scan):
     folder = tmp_path / "temporary"
     folder.mkdir()
     killed = app_class(folder)
     killed.open(scan)
     assert killed.files()
+    workers = killed.workers()
     killed.process.send_signal(signal.SIGKILL)
     killed.process.wait()
     killed.process.communicate()
@@ -199,6 +206,10 @@ def test_what_a_killed_app_left_is_removed_by_the_next_one(app_class, tmp_path, 
     assert len(list(folder.iterdir())) == 1
     assert other.files() == []
     other.end()
+    end = time.monotonic() + 30
+    while any(is_running(pid) for pid in workers) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not any(is_running(pid) for pid in workers)  # a worker does not outlive its server
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="needs POSIX")

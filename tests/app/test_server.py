@@ -99,12 +99,7 @@ def test_a_waiting_job_is_cancelled(app, scan):
     assert app.wait(keys[0])["state"] == app.wait(keys[1])["state"] == "ready"
 
 
-def workers(pid: int) -> list[int]:
-    listed = os.popen(f"ps -o pid= --ppid {pid}").read().split()
-    return [int(word) for word in listed]
-
-
-@pytest.mark.skipif(not Path("/proc").exists(), reason="needs /proc")
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc")
 def test_a_worker_that_crashes_is_a_sentence_and_the_app_goes_on(app, tmp_path, scan):
     random = np.random.default_rng(0)
     write(tmp_path / "many.npy", PointCloud(random.random((30_000, 3)) * [1, 1, 0.05]))
@@ -112,7 +107,7 @@ def test_a_worker_that_crashes_is_a_sentence_and_the_app_goes_on(app, tmp_path, 
     app.ask("POST", f"clouds/{key}/denoise", {"iterations": 4})
     while app.ask("GET", f"clouds/{key}")["step"] in ("waiting", "reading"):
         time.sleep(0.05)
-    (worker,) = workers(app.process.pid)
+    (worker,) = app.workers()
     os.kill(worker, signal.SIGSEGV)
     state = app.wait(key)
     assert "ended unexpectedly (signal 11)" in state["error"]
