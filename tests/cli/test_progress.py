@@ -26,6 +26,16 @@ def test_the_time_to_go_is_printed_once_for_long_runs(
     assert capsys.readouterr().err == said
 
 
+def test_a_long_run_names_the_faster_way(
+    capsys: pytest.CaptureFixture[str], clock: list[float]
+) -> None:
+    with progress("a.ply", total=1.0, estimates=True, advice="; or not") as steps:
+        for _ in range(4):
+            steps(2 / 300)
+            clock[0] += 2.0
+    assert capsys.readouterr().err == "a.ply: about 5 min to go; or not\n"
+
+
 def test_bars_without_an_estimate_say_nothing(
     capsys: pytest.CaptureFixture[str], clock: list[float]
 ) -> None:

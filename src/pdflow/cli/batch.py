@@ -154,6 +154,7 @@ class FilesIn:
     memory    as the user gave it
     history   line that says how a result was made
     plot      figure of before and after, or None
+    advice    what is said with the time to go of a run that takes minutes
     """
 
     denoiser: Denoiser
@@ -164,6 +165,7 @@ class FilesIn:
     memory: str | None
     history: str
     plot: Path | None = None
+    advice: str = ""
 
     @contextmanager
     def workers(self, count: int | None, cluster: str | None) -> Iterator[Workers | None]:
@@ -203,7 +205,8 @@ class FilesIn:
 
     def _whole(self, job: Job) -> Result:
         cloud, dropped = read_finite(job.source, self.format, self.drop)
-        with naming(job.source), progress(job.source.name, total=1.0, estimates=True) as steps:
+        bar = progress(job.source.name, total=1.0, estimates=True, advice=self.advice)
+        with naming(job.source), bar as steps:
             denoised = self.denoiser(cloud, steps, steps.stage)
             steps.stage("writing")
             target = target_format(job.target, self.to)

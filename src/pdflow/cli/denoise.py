@@ -31,6 +31,9 @@ from pdflow.pipeline.history import describe_run
 
 NAME = "denoise"
 
+FASTER = "; --model pdflow-fast takes 0.6 of the time and is a little less accurate"
+"""Said where a run of the default network on a CPU takes minutes."""
+
 NOT_LESS = 0.95
 """Share of the noise that remains from which on it did not fall."""
 
@@ -176,7 +179,9 @@ def run(
     )
 
     history = describe_run(denoiser, model)
-    files_in = FilesIn(denoiser, device, format, to, drop_nonfinite, memory, history, plot)
+    on_cpu = next(network.parameters()).device.type == "cpu"
+    advice = FASTER if on_cpu and model == "pdflow" else ""
+    files_in = FilesIn(denoiser, device, format, to, drop_nonfinite, memory, history, plot, advice)
     if dry_run:
         facts = [files_in.expect(group, workers) for group in groups]
         say_results(facts, as_json, files_in.describe_expectation)

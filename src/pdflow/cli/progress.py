@@ -27,10 +27,11 @@ class Steps:
     what       name of the work, such as that of a file
     total      steps of all of it
     estimates  whether to print the time to go once, for runs that take minutes
+    advice     what is said with it
     """
 
-    def __init__(self, what: str, total: float | None, estimates: bool) -> None:
-        self.what = what
+    def __init__(self, what: str, total: float | None, estimates: bool, advice: str = "") -> None:
+        self.what, self._advice = what, advice
         self._total, self._estimates = total, estimates
         self._done = self._done_before = 0.0
         self._begun: float | None = None
@@ -49,7 +50,7 @@ class Steps:
             speed = (self._done - self._done_before) / (now - self._begun)
             to_go = (self._total - self._done) / speed
             if to_go >= LONG:
-                self.say(f"{self.what}: about {round(to_go / 60)} min to go")
+                self.say(f"{self.what}: about {round(to_go / 60)} min to go{self._advice}")
 
     def stage(self, name: str) -> None:
         """Say which stage of the work begins."""
@@ -60,13 +61,15 @@ class Steps:
 
 
 @contextmanager
-def progress(what: str, total: float | None, *, estimates: bool = False) -> Iterator[Steps]:
+def progress(
+    what: str, total: float | None, *, estimates: bool = False, advice: str = ""
+) -> Iterator[Steps]:
     """A bar with stage and remaining time on stderr, for work of `total` steps.
 
     Without a terminal there is no bar. A `total` of None shows activity without an end.
     """
     if not sys.stderr.isatty():
-        yield Steps(what, total, estimates)
+        yield Steps(what, total, estimates, advice)
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
@@ -87,7 +90,7 @@ def progress(what: str, total: float | None, *, estimates: bool = False) -> Iter
             def say(self, line: str) -> None:
                 bar.console.print(line, highlight=False, markup=False)
 
-        yield Shown(what, total, estimates)
+        yield Shown(what, total, estimates, advice)
 
 
 def say_results(
