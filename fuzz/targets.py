@@ -9,7 +9,7 @@ import contextlib
 import io
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -153,10 +153,9 @@ def tiny_trainer() -> Any:
     from pdflow.config import FlowConfig
     from pdflow.train.data import PatchPool
     from pdflow.train.loop import Trainer
-    from pdflow.train.recipe import load_recipe
+    from pdflow.train.recipe import DataConfig, OptimConfig, Recipe
 
     torch.manual_seed(0)
-    recipe = load_recipe("pdflow")
     model = FlowConfig(
         edge_neighbours=(2,),
         augment_dims=1,
@@ -169,11 +168,12 @@ def tiny_trainer() -> Any:
         augment_steps=1,
         patch_points=12,
     )
-    recipe = replace(
-        recipe,
-        model=model,
-        data=replace(recipe.data, holdout=(), seeds=8, iterate=0.0, conditioning_spread=0.0),
-        optim=replace(recipe.optim, batch=4, steps=4, precision="ieee"),
+    # No shipped recipe, so that a checkpoint of the corpus stays valid when those change.
+    recipe = Recipe(
+        "tiny",
+        model,
+        data=DataConfig(seeds=8, holdout=()),
+        optim=OptimConfig(batch=4, steps=4),
     )
     points = torch.randn(200, 3, generator=torch.Generator().manual_seed(0)).double().numpy()
     pool = PatchPool.cut([points], 8, 12, torch.Generator().manual_seed(0))

@@ -49,6 +49,16 @@ def test_missing_file_names_what_is_shipped(tmp_path: Path) -> None:
         load_model(tmp_path / "no.safetensors")
 
 
+def test_a_long_reason_is_shortened(tmp_path: Path) -> None:
+    """safetensors quotes the header; a mutant of the fuzzer made that a page of text."""
+    header = json.dumps({"__metadata__": {}, "a": {"dtype": "[ " * 2000}}).encode()
+    path = tmp_path / "long.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header)
+    with pytest.raises(PdflowError, match="is not a safetensors file") as refused:
+        load_model(path)
+    assert len(str(refused.value)) < 400 + len(str(path))
+
+
 def test_foreign_files_are_refused(tmp_path: Path) -> None:
     garbage = tmp_path / "garbage.safetensors"
     garbage.write_bytes(b"\x80\x04pickle or anything else")

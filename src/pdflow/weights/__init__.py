@@ -23,6 +23,7 @@ from pdflow.config import MOVED_SETTINGS, FlowConfig, InferenceConfig
 from pdflow.device import using_device
 from pdflow.errors import PdflowError
 from pdflow.io import atomic_path
+from pdflow.io.damage import reason
 from pdflow.model import PDFlow
 from pdflow.weights.limits import AllocationLimit, check_depth
 
@@ -84,9 +85,8 @@ def load_model(name_or_path: str | Path, device: str | torch.device = "cpu") -> 
             model = PDFlow(config, inference)
         model.load_state_dict(tensors)
     except (RuntimeError, ValueError, TypeError) as error:
-        first = str(error).splitlines()[0]
         raise PdflowError(
-            f"{path}: its tensors do not fit its config ({first}): write it again with "
+            f"{path}: its tensors do not fit its config ({reason(error)}): write it again with "
             "`pdflow train` or `pdflow import-weights`."
         ) from error
     _LOG.info("model %s on %s", name_or_path, device)
@@ -140,7 +140,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
                 "use `pdflow import-weights` if the authors of PD-Flow made it."
             ) from error
         raise PdflowError(
-            f"{path} is not a safetensors file ({error}): give a file that pdflow wrote."
+            f"{path} is not a safetensors file ({reason(error)}): give a file that pdflow wrote."
         ) from error
 
 
