@@ -204,3 +204,15 @@ def test_clouds_without_ground_have_no_density_or_a_finite_one(pdflow, tmp_path,
     write(tmp_path / "few.npy", PointCloud(points))
     result = json.loads(pdflow("info", tmp_path / "few.npy", "--json").out)
     assert result["density"] is None or result["density"] > 0
+
+
+@pytest.mark.parametrize("far", [1e30, 1e160, 1e300])
+def test_density_of_an_absurd_strip(pdflow, tmp_path, far):
+    """A crafted scale makes one axis so long that the number of a cell is no integer."""
+    points = np.random.default_rng(0).random((9, 3)) * [far, 1e-9, 1]
+    write(tmp_path / "strip.npy", PointCloud(points))
+    done = pdflow("info", tmp_path / "strip.npy", "--json")
+    assert done.code in (0, 2), done.err
+    if done.code == 0:
+        density = json.loads(done.out)["density"]
+        assert density is None or density >= 0

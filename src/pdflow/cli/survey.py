@@ -135,7 +135,10 @@ class Density:
 
         size = high[:2] - low[:2]
         self._low, self._count = low[:2], count
-        self._cell = math.sqrt(float(np.prod(size)) * POINTS_IN_CELL / count)
+        with np.errstate(over="ignore"):
+            self._cell = math.sqrt(float(np.prod(size)) * POINTS_IN_CELL / count)
+        if not math.isfinite(self._cell):
+            self._cell = 0.0
         if self._cell:
             # A strip of a cloud must not ask for more cells than there are points.
             self._shape = np.minimum(size // self._cell + 1, max(count, 1)).astype(int)
@@ -146,8 +149,9 @@ class Density:
         import numpy as np
 
         if self._cell:
-            cells = ((points[:, :2] - self._low) // self._cell).astype(int)
-            self._covered[tuple(np.minimum(cells, self._shape - 1).T)] = True
+            # The last cell takes what lies beyond, and what would be too large for an integer.
+            cells = np.minimum((points[:, :2] - self._low) / self._cell, self._shape - 1)
+            self._covered[tuple(cells.astype(int).T)] = True
 
     def value(self) -> float | None:
         """The density; None for a cloud without an area."""
