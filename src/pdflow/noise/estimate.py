@@ -25,19 +25,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pdflow.geometry.arrays import FloatArray, IntArray, finite_points
-from pdflow.geometry.frame import unit_sphere
+from pdflow.geometry.arrays import FloatArray, finite_points
+from pdflow.geometry.frame import Frame, unit_sphere
 from pdflow.geometry.seeds import generator
 from pdflow.noise.neighborhoods import FLOOR as FLOOR
 from pdflow.noise.neighborhoods import (
     REACH_SCALE,
     Neighborhoods,
     describe_neighbors,
-    height,
     neighbors_of,
 )
 from pdflow.noise.neighborhoods import describe as describe
-from pdflow.parallel import fill_rows, run_in_threads
+from pdflow.noise.sampling import stable_sample
 
 if TYPE_CHECKING:
     from pdflow.geometry.neighbors import NeighborSearch
@@ -54,16 +53,20 @@ OFFSET = 0.01
 LOG_SPREADS = (-2.0, 3.0)
 """Limits of the predicted uncertainty: a few very certain queries must not outvote all others."""
 
-LEAP = 0.1
-"""A query whose smallest neighbourhood is within this share of its reach lies in an isolated clump;
-on a surface that share is about half."""
+LEAP = (0.08, 0.12)
+"""A query whose smallest neighbourhood is within these shares of its reach lies, more or less, in
+an isolated clump; on a surface that share is about half."""
+
+MIDDLE = 0.2
+"""Share of the weight of all queries around the median that is averaged."""
 
 NEARBY, UPPER, BELIEVED = 64, 0.75, 0.6
 """Local noise is the UPPER quantile over the NEARBY nearest queries times BELIEVED, if that exceeds
 the cloud's noise; chosen on held-out shapes with noise in one direction and in all."""
 
-LARGEST_RATIO = 0.65
-"""Above this sigma / reach, the largest neighbourhood is too narrow and the cloud is thinned."""
+RATIOS = (0.6, 0.7)
+"""Between these sigma / reach, the largest neighbourhood becomes too narrow and a thinned cloud
+takes over."""
 
 THINNED_RATIO = 0.5
 """The sigma / reach that thinning aims at."""
@@ -73,9 +76,6 @@ FEWEST_THINNED = 5000
 
 RADIUS_EXCESS = 2.0
 """Noise widens the bounding sphere by about this many standard deviations (1.2 to 2.8)."""
-
-_POINTS_PER_LAYER = 32_768
-"""Points sorted together: enough that a thread pays off."""
 
 
 @dataclass(frozen=True)
@@ -134,8 +134,9 @@ def estimate_noise(points: ArrayLike | NeighborSearch, seed: int = 0) -> NoiseEs
     seed    chooses the query points
 
     The estimate scales with the cloud and does not change when the cloud moves, up to rounding.
-    The order of rows and duplicates do not matter. A rotation selects other query points, which
-    changes the estimate by about one percent.
+    The order of rows and duplicates do not matter. A change of coordinates by 1e-7 of the cloud's
+    size hardly changes the estimate. A rotation selects other query points, which changes it by
+    about one percent.
 
     >>> rng = np.random.default_rng(0)
     >>> plane = rng.random((3000, 3)) * [1, 1, 0]
@@ -194,7 +195,7 @@ def estimate_with(
     from pdflow.geometry.distinct import distinct
     from pdflow.geometry.neighbors import NeighborSearch
 
-    rng = generator(seed)
+    generator(seed)  # refuses what is no seed
     search = points
     if not isinstance(search, NeighborSearch):
         search = NeighborSearch(distinct(finite_points(search))[0])
@@ -204,57 +205,70 @@ def estimate_with(
     frame = unit_sphere(given)
     if len(given) <= REACH_SCALE:
         return NoiseEstimate(0.0, 0.0, _spacing_of_few(search), False)
-    heights = fill_rows(np.empty(len(given)), lambda part: height(frame.apply(given[part])))
-    left = _sorted_rows(heights)
-    asked = left[_strata(len(left), QUERIES, rng)]
-    sq_distances, near = search.knn(given[asked], neighbors_of(len(given)))
+    asked = stable_sample(given, frame, QUERIES, seed)
+    queries = given[asked.rows]
+    sq_distances, near = search.knn(queries, neighbors_of(len(given)))
     if not sq_distances[:, 1].all():  # duplicates
         return estimate_with(network, given, seed)
-    queries = frame.apply(given[asked])
-    seen = describe_neighbors(frame.apply(given[near]), queries)
-    spacing = float(np.median(seen.nearest))
-    local, sigma, ratio = _agree(network, seen)
-    while ratio > LARGEST_RATIO and len(left) > FEWEST_THINNED:
-        # The reach grows like count^(-1/2) on a surface and like count^(-1/3) in a volume.
-        keep = max(FEWEST_THINNED, int(len(left) * (THINNED_RATIO / ratio) ** 2.5))
-        left = left[np.sort(rng.permutation(len(left))[:keep])]
-        cloud = frame.apply(given[left])
-        queries = cloud[_strata(len(cloud), QUERIES, rng)]
-        seen = describe(cloud, queries)
-        local, sigma, ratio = _agree(network, seen)
-    relative = sigma / max(1 - RADIUS_EXCESS * sigma, 0.5)
-    sees = np.isfinite(local)
+    seen = describe_neighbors(frame.apply(given[near]), frame.apply(queries))
+    spacing = weighted_median(seen.nearest, asked.weights)
+    level = _agree(network, seen, queries, asked.weights)
+    level = _thinned(network, level, given, frame, len(given), seed)
+    sigma = level.sigma
     return NoiseEstimate(
         sigma * frame.scale,
-        relative,
+        sigma / max(1 - RADIUS_EXCESS * sigma, 0.5),
         spacing * frame.scale,
         len(given) >= FEW_POINTS,
-        frame.undo(queries[sees]),
-        local[sees] * frame.scale,
+        level.queries,
+        level.local * frame.scale,
     )
 
 
-def _sorted_rows(values: FloatArray) -> IntArray:
-    """(M,): rows in the order of their values (M,), sorted in layers on all cores."""
-    some = np.sort(values[:: max(1, len(values) // 1024)])
-    layers = max(1, len(values) // _POINTS_PER_LAYER)
-    edges = [-np.inf, *some[np.arange(1, layers) * len(some) // layers], np.inf]
-    sorted_layers = [np.empty(0, np.int64)] * layers
+class _Level(NamedTuple):
+    """The noise at one density of a cloud, in its unit sphere.
 
-    def sort_layers(start: int, stop: int) -> None:
-        for layer in range(start, stop):
-            rows = np.flatnonzero((values >= edges[layer]) & (values < edges[layer + 1]))
-            sorted_layers[layer] = rows[np.argsort(values[rows], kind="stable")]
+    sigma    noise of the cloud
+    ratio    sigma over the median reach
+    queries  (Q, 3) in the cloud's own unit, and `local` (Q,), the noise at each
+    """
 
-    run_in_threads(sort_layers, layers, grain=1)
-    return np.concatenate(sorted_layers)
+    sigma: float
+    ratio: float
+    queries: FloatArray
+    local: FloatArray
 
 
-def _strata(count: int, wanted: int, rng: np.random.Generator) -> IntArray:
-    """Stratified rows, at most `wanted` of `count`: one at random from each of equal ranges."""
-    if count <= wanted:
-        return np.arange(count)
-    return ((np.arange(wanted) + rng.random(wanted)) * (count / wanted)).astype(np.int64)
+def _thinned(
+    network: Network, level: _Level, points: FloatArray, frame: Frame, count: int, seed: int
+) -> _Level:
+    """The level, blended with that of a thinned cloud where it exceeds the neighbourhoods.
+
+    points  (M, 3) all points of the cloud
+    count   points, more or less, at the density of the level
+
+    Between the two RATIOS both have a share, so that the result changes smoothly with the noise.
+    """
+    low, high = RATIOS
+    share = min(max((level.ratio - low) / (high - low), 0.0), 1.0)
+    if share == 0 or count <= FEWEST_THINNED:
+        return level
+    # The reach grows like count^(-1/2) on a surface and like count^(-1/3) in a volume.
+    fewer = max(FEWEST_THINNED, int(count * (THINNED_RATIO / level.ratio) ** 2.5))
+    left = stable_sample(points, frame, fewer, seed)
+    asked = left.first(QUERIES / len(points))
+    queries = points[asked.rows]
+    seen = describe(frame.apply(points[left.rows]), frame.apply(queries))
+    deeper = _agree(network, seen, queries, asked.weights)
+    deeper = _thinned(network, deeper, points, frame, fewer, seed)
+    if share == 1:
+        return deeper
+    return _Level(
+        level.sigma ** (1 - share) * deeper.sigma**share,
+        level.ratio,
+        np.concatenate([level.queries, deeper.queries]),
+        np.concatenate([level.local, deeper.local]),
+    )
 
 
 def _spacing_of_few(search: NeighborSearch) -> float:
@@ -263,29 +277,38 @@ def _spacing_of_few(search: NeighborSearch) -> float:
     return float(np.sqrt(np.median(search.knn(search.points, 2)[0][:, 1])))
 
 
-def _agree(network: Network, seen: Neighborhoods) -> tuple[FloatArray, float, float]:
-    """The noise at each query (Q,), their weighted median, and its ratio to their median reach.
+def _agree(
+    network: Network, seen: Neighborhoods, queries: FloatArray, weights: FloatArray
+) -> _Level:
+    """What queries (Q, 3) with weights (Q,) say together.
 
-    Each query is weighted by the network's certainty. Queries in isolated clumps, whose reach
-    extends to another surface, have no noise (NaN), unless there are no others.
+    Each query is weighted by the network's certainty as well. Queries in isolated clumps, whose
+    reach extends to another surface, do not count, unless there are no others.
     """
     log_ratio, log_spread = network.read(seen.description)
     local = np.maximum(np.exp(log_ratio) - OFFSET, 0) * seen.reach
     # The first column is the distance to neighbour SCALES[0] over the reach.
-    on_surface = seen.description[:, 0] > np.log(LEAP)
+    low, high = LEAP
+    on_surface = np.clip((np.exp(seen.description[:, 0]) - low) / (high - low), 0, 1)
     if not on_surface.any():
-        on_surface[:] = True
-    sigma = weighted_median(local[on_surface], np.exp(-2 * log_spread[on_surface]))
-    local = np.where(on_surface, local, np.nan)
-    return local, sigma, sigma / float(np.median(seen.reach))
+        on_surface[:] = 1.0
+    sigma = weighted_median(local, weights * on_surface * np.exp(-2 * log_spread))
+    sees = on_surface > 0
+    reach = weighted_median(seen.reach, weights)
+    return _Level(sigma, sigma / reach, queries[sees], local[sees])
 
 
 def weighted_median(values: FloatArray, weights: FloatArray) -> float:
-    """The smallest value that, together with all smaller ones, has half of the total weight.
+    """The mean of the MIDDLE of the values, the share of all weight around the median.
+
+    A single value never decides, so the result changes smoothly with values and weights.
 
     >>> weighted_median(np.array([3.0, 1.0, 2.0]), np.array([1.0, 1.0, 5.0]))
     2.0
     """
     order = np.argsort(values, kind="stable")
     total = np.cumsum(weights[order])
-    return float(values[order[np.searchsorted(total, 0.5 * total[-1])]])
+    low, high = (0.5 - MIDDLE / 2) * total[-1], (0.5 + MIDDLE / 2) * total[-1]
+    shares = np.clip(total, low, high)
+    shares = np.diff(shares, prepend=low)
+    return float((shares * values[order]).sum() / (high - low))
