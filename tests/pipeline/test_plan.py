@@ -7,7 +7,7 @@ import numpy as np
 from pdflow.config import InferenceConfig
 from pdflow.geometry.neighbors import NeighborSearch
 from pdflow.noise.estimate import NoiseEstimate
-from pdflow.pipeline.plan import Plan, conditioning_scale, make_plan
+from pdflow.pipeline.plan import Plan, believed, conditioning_scale, make_plan
 
 
 def _noise(sigma: float) -> NoiseEstimate:
@@ -32,3 +32,17 @@ def test_single_first_and_later_passes_have_their_own_scales() -> None:
     inference = InferenceConfig(conditioning_scales=(0.8, 0.6, 0.3))
     assert conditioning_scale(inference, 0, 1) == 0.8
     assert [conditioning_scale(inference, done, 3) for done in range(3)] == [0.6, 0.3, 0.3]
+
+
+def _local(levels: list[float]) -> NoiseEstimate:
+    queries = np.random.default_rng(0).random((len(levels), 3))
+    return NoiseEstimate(0.01, 0.01, 0.01, True, queries, np.array(levels))
+
+
+def test_strong_noise_in_a_small_part_of_a_cloud_is_not_believed() -> None:
+    assert believed(_local([0.01] * 80 + [0.5] * 20)).local.max() == 3 * 0.01
+
+
+def test_strong_noise_in_much_of_a_cloud_is_believed() -> None:
+    assert believed(_local([0.0] * 50 + [0.2] * 50)).local.max() == 0.2
+    assert believed(_noise(0.1)) == _noise(0.1)

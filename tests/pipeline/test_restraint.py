@@ -1,4 +1,4 @@
-"""No point moves farther than its own noise explains."""
+"""No point moves farther than its own noise explains, and points on no surface stay."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ from pdflow.model import PDFlow
 from pdflow.noise.estimate import NoiseEstimate, estimate_noise
 from pdflow.noise.known import known_noise
 from pdflow.pipeline.denoise import Denoiser
-from pdflow.pipeline.restraint import MOST_SIGMAS, longest_moves, noise_around
+from pdflow.pipeline.restraint import (
+    MOST_SIGMAS,
+    count_held_back,
+    find_off_surface,
+    hold_back,
+    noise_around,
+)
 
 Sphere = Callable[..., np.ndarray]
 
@@ -50,8 +56,6 @@ def test_the_level_of_a_point_is_that_of_its_nearest_query() -> None:
     noise = known_noise(NeighborSearch(queries), np.array([0.1, 0.3]))
     places = np.array([[0.2, 0, 0], [0.8, 0.1, 0], [5, 0, 0]])
     assert noise_around(noise, places).tolist() == [0.1, 0.3, 0.3]
-    assert longest_moves(noise, places, None) == pytest.approx(MOST_SIGMAS * noise.at(places))
-    assert longest_moves(noise, places, 0.2).tolist() == [0.2, 0.2, 0.2]
 
 
 def test_one_level_holds_everywhere(sphere: Sphere) -> None:
@@ -60,6 +64,57 @@ def test_one_level_holds_everywhere(sphere: Sphere) -> None:
     assert (noise_around(everywhere, points) == 0.2).all()
     estimate = estimate_noise(points)
     assert (noise_around(estimate, points) >= estimate.sigma).all()
+
+
+def _plane(count: int, rng: np.random.Generator) -> np.ndarray:
+    return rng.random((count, 3)) * [10, 10, 0] + rng.normal(size=(count, 3)) * SIGMA
+
+
+SIGMA = 0.05
+
+
+def _off(points: np.ndarray, moves: float) -> np.ndarray:
+    """Points found off a surface if all move by a Gaussian of deviation `moves` along an axis."""
+    rng = np.random.default_rng(1)
+    moved = points + rng.normal(size=points.shape) * moves
+    return find_off_surface(NeighborSearch(points), moved, np.full(len(points), SIGMA), 1024)
+
+
+def test_leaves_that_move_are_found_and_surfaces_are_not() -> None:
+    rng = np.random.default_rng(0)
+    plane = _plane(3000, rng)
+    leaves = rng.random((1000, 3)) * 7 + [2, 2, 1]
+    found = _off(np.concatenate([plane, leaves]), moves=1.5 * SIGMA)
+    assert not found[:3000].any()
+    assert found[3000:].mean() > 0.7
+
+
+def test_leaves_that_hardly_move_are_left_alone() -> None:
+    leaves = np.random.default_rng(0).random((1000, 3)) * 4
+    assert not _off(leaves, moves=0.3 * SIGMA).any()
+
+
+def test_a_wire_above_the_ground_is_found() -> None:
+    rng = np.random.default_rng(0)
+    plane = _plane(20_000, rng)
+    along = np.linspace(0, 10, 30)
+    wire = np.column_stack([along, np.full(30, 5.0), np.full(30, 3.0)])
+    found = _off(np.concatenate([plane, wire]), moves=2 * SIGMA)
+    assert found[-30:].mean() > 0.9
+    assert found[:-30].mean() < 0.001
+
+
+def test_points_on_no_surface_stay_and_are_counted() -> None:
+    rng = np.random.default_rng(0)
+    leaves = rng.random((500, 3)) * 4
+    noise = NoiseEstimate(SIGMA, SIGMA, 1.0, True)
+    points, why = hold_back(NeighborSearch(leaves), leaves + 3 * SIGMA, noise, None, 1024)
+    assert np.array_equal(points[why == 2], leaves[why == 2])
+    counts = count_held_back(why)
+    assert counts["no_surface"] == np.count_nonzero((points == leaves).all(axis=1)) > 350
+    assert counts["bound"] == 500 - counts["no_surface"]
+    far = leaves + 30 * SIGMA
+    assert np.array_equal(hold_back(NeighborSearch(leaves), far, noise, np.inf, 1024)[0], far)
 
 
 @pytest.mark.parametrize("length", [-1, np.nan, "far"])

@@ -83,7 +83,7 @@ def run(
         option(
             "--max-move D",
             "Farthest that a point may move, in the cloud's unit; default: 5 standard deviations "
-            "of the noise around it; inf: no bound.",
+            "of the noise around it; inf: hold nothing back.",
         ),
     ] = None,
     outliers: Annotated[
@@ -211,7 +211,7 @@ def _level(value: str) -> float | str:
         return value
 
 
-REASONS = {"bound": "would have moved too far"}
+REASONS = {"bound": "would have moved too far", "no_surface": "lie on no surface"}
 """Why points are held back, in words."""
 
 

@@ -27,7 +27,7 @@ from pdflow.errors import PdflowError
 from pdflow.geometry.components import FEWEST_POINTS
 from pdflow.geometry.farthest import farthest_point_sampling
 from pdflow.geometry.neighbors import NeighborSearch
-from pdflow.geometry.tangential import limit_motion, limit_tangential_motion
+from pdflow.geometry.tangential import limit_tangential_motion
 from pdflow.model import PDFlow
 from pdflow.noise.estimate import NoiseEstimate
 from pdflow.parallel import fill_rows
@@ -39,7 +39,7 @@ from pdflow.pipeline.passes import Passed, Passes
 from pdflow.pipeline.patching import Cutting
 from pdflow.pipeline.plan import Plan, make_plan
 from pdflow.pipeline.progress import Stage, scaled
-from pdflow.pipeline.restraint import longest_moves
+from pdflow.pipeline.restraint import count_held_back, hold_back
 from pdflow.pipeline.results import Denoised, Report, with_columns, without_row_metadata
 from pdflow.pipeline.survey import (
     Survey,
@@ -81,7 +81,8 @@ class Denoiser:
     noise       standard deviation of the noise in the cloud's own unit, one for all points or one
                 (M,) for each; the name of an attribute that holds them; or "auto": estimated
     max_move    farthest that a point may move in mode "points", in the cloud's own unit; None: 5
-                standard deviations of the noise around it; infinity sets no bound
+                standard deviations of the noise around it; infinity: no bound, and points that lie
+                on no surface are not held back
     outliers    "keep" leaves points without a surface near them where they are; "mark" and
                 "remove" also find outliers by the flow's likelihood, and add a column `outlier`
                 or drop the points; outliers never bend a surface
@@ -179,7 +180,7 @@ class Denoiser:
             given, outlier, surface, noise, plan, scaled(advance, 1 - searching), begin, layout
         )
         begin("limiting motion")
-        rows, moved, stopped = self._settle(given, outlier, surface, noise, passed, apart, layout)
+        rows, moved, held = self._settle(given, outlier, surface, noise, passed, apart, layout)
         result, shift = self._restore(cloud, given, outlier, rows, moved)
         lengths = fill_rows(np.empty(len(shift)), lambda part: np.linalg.norm(shift[part], axis=1))
         report = Report(
@@ -192,7 +193,7 @@ class Denoiser:
             partitions=plan.partitions,
             mean_displacement=float(lengths.mean()),
             max_displacement=float(lengths.max()),
-            held_back={"bound": int(np.count_nonzero(stopped))},
+            held_back=count_held_back(held),
             seconds=time.perf_counter() - start,
         )
         _LOG.info("%s", report)
@@ -290,40 +291,40 @@ class Denoiser:
         passed: Passed,
         apart: NDArray[np.int64],
         layout: Layout | None,
-    ) -> tuple[NDArray[np.int64] | slice, Points, Mask]:
-        """Rows of the input that the result's points come from, their places (m, 3), and which of
-        them (m,) would have moved too far.
+    ) -> tuple[NDArray[np.int64] | slice, Points, NDArray[np.uint8]]:
+        """Rows of the input that the result's points come from, their places (m, 3), and why they
+        were held back (m,), as in `hold_back`.
 
-        Only mode "points" has a bound: resampled points have no place that they come from.
+        Only mode "points" holds points back: resampled points have no place that they come from.
         """
         if self.mode == "points":
-            moved, stopped = given.search.points.copy(), np.zeros(len(outlier), dtype=bool)
-            moved[~outlier], stopped[~outlier] = self.limit(
-                surface.points, passed.search, noise, layout
-            )
-            return slice(None), moved[given.place], stopped[given.place]
+            moved, held = given.search.points.copy(), np.zeros(len(outlier), np.uint8)
+            moved[~outlier], held[~outlier] = self.limit(surface, passed.search, noise, layout)
+            return slice(None), moved[given.place], held[given.place]
         nearest = surface.knn(passed.points, 1)[1][:, 0]
         rows = np.concatenate([given.first_rows[~outlier][nearest], apart])
         moved = np.concatenate([passed.points, given.points[apart]])
-        return rows, moved, np.zeros(len(rows), dtype=bool)
+        return rows, moved, np.zeros(len(rows), np.uint8)
 
     def limit(
         self,
-        noisy: Points,
-        search: NeighborSearch,
+        before: NeighborSearch,
+        after: NeighborSearch,
         noise: NoiseEstimate,
         layout: Layout | None = None,
-    ) -> tuple[Points, Mask]:
-        """Points (m, 3) after all passes, moved back where they went too far; and which (m,).
+    ) -> tuple[Points, NDArray[np.uint8]]:
+        """Points (m, 3) after all passes, held back where noise does not explain their moves; and
+        why (m,), as in `hold_back`.
 
-        noisy   (m, 3) the points before, and `noise`, theirs
-        search  of the points after the last pass
+        before  search of the points before the first pass, and `noise`, theirs
+        after   search of the points after the last pass
         """
-        clean = search.points
+        clean, probing = after.points, layout.probes if layout else None
         # The limits were measured for our networks; the paper's move points differently.
         if self.model.inference.centred:
-            clean = limit_tangential_motion(noisy, search, layout.probes if layout else None)
-        return limit_motion(noisy, clean, longest_moves(noise, noisy, self.max_move))
+            clean = limit_tangential_motion(before.points, after, probing)
+        size = self.model.config.patch_points
+        return hold_back(before, clean, noise, self.max_move, size, probing)
 
     def _restore(
         self,

@@ -7,7 +7,7 @@ alone decides what a pass can do, whatever the size and density of the cloud.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,10 @@ from pdflow.noise.estimate import NoiseEstimate
 SEEDS = 64
 """Patches whose radius is measured."""
 
+EXCESS, COMMON = 3.0, 0.7
+"""Local noise is believed up to EXCESS times the cloud's, or up to the COMMON quantile of all
+queries."""
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -27,6 +31,22 @@ class Plan:
 
     passes: int
     partitions: int
+
+
+def believed(noise: NoiseEstimate) -> NoiseEstimate:
+    """The estimate without local levels that are far above those of most of the cloud.
+
+    Foliage, wires and fine detail look like strong noise. A scanner that is so much noisier in a
+    small part of its scan is less likely than a place without a surface.
+
+    >>> noise = NoiseEstimate(0.1, 0.1, 1.0, True, np.zeros((5, 3)), np.array([0.1] * 4 + [9.0]))
+    >>> believed(noise).local.max().round(6)
+    np.float64(0.3)
+    """
+    if not len(noise.local):
+        return noise
+    limit = max(EXCESS * noise.sigma, float(np.quantile(noise.local, COMMON)))
+    return replace(noise, local=np.minimum(noise.local, limit))
 
 
 def make_plan(

@@ -24,8 +24,9 @@ class Report:
     iterations          passes through the network
     partitions          that the first pass worked on
     mean_displacement, max_displacement  how far points moved
-    held_back           points that were stopped, by reason: "bound" for those that would have moved
-                        farther than their noise explains, or than `max_move`
+    held_back           points by the reason that they were held back: "bound" if they would have
+                        moved farther than their noise explains, or than `max_move`; "no_surface"
+                        if they lie on no surface, like leaves
     seconds             wall-clock time of the run
 
     >>> import numpy as np, pdflow

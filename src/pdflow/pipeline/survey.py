@@ -16,7 +16,7 @@ from pdflow.geometry.neighbors import NeighborSearch
 from pdflow.noise.estimate import NoiseEstimate, estimate_noise
 from pdflow.noise.known import KnownNoise, check_noise, known_noise
 from pdflow.pipeline.outliers import find_outliers, log_distances, outlier_limit, within_noise
-from pdflow.pipeline.plan import Plan
+from pdflow.pipeline.plan import Plan, believed
 
 Level = float | NDArray[np.float64] | None
 """Noise that the caller knows: one level for all points, one (U,) for each, or None."""
@@ -52,7 +52,7 @@ def survey_cloud(
     limit = outlier_limit(distances)
     surface = search.subset(distances <= limit)
     require_surface(len(surface))
-    noise = estimate_noise(surface)
+    noise = believed(estimate_noise(surface))
     sigma = noise.sigma
     far = _unexplained(search, distances > limit, sigma)
     surface = search.subset(~far)

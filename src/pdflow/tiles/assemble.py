@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass, replace
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from pdflow.errors import PdflowError
 from pdflow.io import atomic_path, find_format, open_reader, open_writer
 from pdflow.io.stream import Field, Header
 from pdflow.pipeline.history import with_digits, with_history
+from pdflow.pipeline.restraint import count_held_back
 from pdflow.pipeline.results import with_columns, without_row_metadata
 from pdflow.tiles.index import Inputs
 from pdflow.tiles.stages import LIMIT, RESULT
@@ -30,7 +32,7 @@ class Totals:
     points_out: int = 0
     dropped: int = 0
     outliers: int = 0
-    held_back: int = 0
+    held_back: Counter[str] = field(default_factory=Counter)
     moved: float = 0.0
     farthest: float = 0.0
 
@@ -39,7 +41,7 @@ class Totals:
         lengths = np.linalg.norm(shift, axis=1)
         self.points += len(shift)
         self.outliers += int(found["outlier"].sum())
-        self.held_back += int(found["held_back"].sum())
+        self.held_back.update(count_held_back(found["held_back"]))
         self.moved += float(lengths.sum())
         self.farthest = max(self.farthest, float(lengths.max()))
 

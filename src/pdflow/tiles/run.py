@@ -207,6 +207,6 @@ def _report(
         partitions=partitions,
         mean_displacement=totals.moved / max(totals.points, 1),
         max_displacement=totals.farthest,
-        held_back={"bound": totals.held_back},
+        held_back=dict(totals.held_back),
         seconds=seconds,
     )

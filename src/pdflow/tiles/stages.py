@@ -176,12 +176,12 @@ class Tiles:
         flags = self.store.read_stage(OUTLIERS, cells, "u1")[region.order]
         kept = flags == 0
         places = self._places(passes_made(self.store), cells, region.order)
-        held = np.zeros(len(kept), dtype=bool)
+        held = np.zeros(len(kept), np.uint8)
         if np.count_nonzero(kept) >= FEWEST_POINTS:
             search, noisy = NeighborSearch(places[kept]), region.centred[kept]
             noise = noise_of(noisy, survey, self._level(cells, region.order), kept)
             places[kept], held[kept] = self.denoiser.limit(
-                noisy, search, noise, region.layout(index, kept)
+                NeighborSearch(noisy), search, noise, region.layout(index, kept)
             )
         core = region.core
         _, place = distinct(region.centred[core])
