@@ -54,6 +54,23 @@ def test_json_reports_everything(
     assert 0 < report["mean_displacement"] < report["max_displacement"]
 
 
+def test_some_classes_move_and_the_report_says_why_others_do_not(
+    noisy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cloud = pdflow.read(noisy)
+    classes = np.where(np.arange(1500) < 400, 2, 5).astype(np.uint8)
+    source, result = tmp_path / "in.ply", tmp_path / "out.ply"
+    pdflow.write(source, pdflow.PointCloud(cloud.points, {"classification": classes}))
+    options = ["--classes", "2,6", "--where", "z > 0", "--iterations", "1"]
+    assert main(["denoise", str(source), str(result), *options]) == 0
+    moved = (pdflow.read(result).points != pdflow.read(source).points).any(axis=1)
+    assert moved[:400][cloud.points[:400, 2] > 0].all()
+    assert not moved[400:].any()
+    assert (
+        f"held back   {1500 - np.count_nonzero(moved)} were not selected" in capsys.readouterr().out
+    )
+
+
 def test_several_files_go_into_a_folder(noisy: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.xyz"
     pdflow.write(other, pdflow.PointCloud(pdflow.read(noisy).points[:200]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -76,6 +78,7 @@ def test_no_point_moves_farther_than_it_may(model: PDFlow, cloud: PointCloud) ->
     assert np.array_equal(held.cloud.points[slow], free.cloud.points[slow])
 
 
-def test_resampled_points_have_no_way_to_limit(model: PDFlow) -> None:
-    with pytest.raises(PdflowError, match="max_move needs mode='points'"):
-        Denoiser(model, mode="resample", max_move=1.0)
+@pytest.mark.parametrize("option", [{"max_move": 1.0}, {"where": "z > 0"}])
+def test_resampled_points_cannot_be_held_back(model: PDFlow, option: dict[str, Any]) -> None:
+    with pytest.raises(PdflowError, match="needs mode='points'"):
+        Denoiser(model, mode="resample", **option)

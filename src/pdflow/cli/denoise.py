@@ -86,6 +86,18 @@ def run(
             "of the noise around it; inf: hold nothing back.",
         ),
     ] = None,
+    classes: Annotated[
+        str | None,
+        option("--classes LIST", "Move only points of these classes, such as 2,6."),
+    ] = None,
+    where: Annotated[
+        str | None,
+        option(
+            "--where CONDITION",
+            "Move only points that meet conditions on x, y, z and attributes, such as "
+            "'intensity > 10 and z < 5'.",
+        ),
+    ] = None,
     outliers: Annotated[
         str,
         option(
@@ -173,6 +185,7 @@ def run(
         radius=radius,
         noise=_level(noise),
         max_move=max_move,
+        where=_condition(classes, where),
         outliers=cast("Outliers", outliers),
         displacement=displacement,
         seed=seed,
@@ -203,6 +216,12 @@ def _count(option: str, value: str) -> int | Literal["auto"]:
         raise PdflowError(f"{option} is {value!r}: give a whole number or auto.") from None
 
 
+def _condition(classes: str | None, where: str | None) -> str | None:
+    """Both ways to select points, as one condition."""
+    words = [f"classification in {classes}"] if classes is not None else []
+    return " and ".join([*words, *([where] if where is not None else [])]) or None
+
+
 def _level(value: str) -> float | str:
     """A noise level, or the name of an attribute."""
     try:
@@ -211,7 +230,11 @@ def _level(value: str) -> float | str:
         return value
 
 
-REASONS = {"bound": "would have moved too far", "no_surface": "lie on no surface"}
+REASONS = {
+    "bound": "would have moved too far",
+    "no_surface": "lie on no surface",
+    "not_selected": "were not selected",
+}
 """Why points are held back, in words."""
 
 

@@ -177,6 +177,7 @@ def denoise(
     radius: float | None = None,
     noise: float | str | NDArray[np.floating] = "auto",
     max_move: float | None = None,
+    where: str | NDArray[np.bool_] | None = None,
     outliers: Outliers = "keep",
     displacement: bool = False,
     seed: int | None = None,
@@ -199,6 +200,8 @@ def denoise(
             point, or the name of an attribute; "auto" estimates it
     max_move  farthest that a point may move, in the cloud's unit; by default 5 standard deviations
             of the noise around it
+    where   which points may move, while the others still show the surface: a mask (M,), or a
+            condition on attributes such as "classification in 2,6"
     outliers  "keep", "mark" or "remove" points without a surface near them
     displacement  adds a column with the way each point was moved
     seed    draws the extra dimensions instead of taking their mean
@@ -235,6 +238,7 @@ def denoise(
         radius=radius,
         noise=noise,
         max_move=max_move,
+        where=where,
         outliers=outliers,
         displacement=displacement,
         seed=seed,

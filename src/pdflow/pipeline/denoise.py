@@ -34,13 +34,14 @@ from pdflow.parallel import fill_rows
 from pdflow.pipeline.large import Layout, lay_out
 from pdflow.pipeline.likelihood import find_unlikely_points
 from pdflow.pipeline.normalise import Normalised
-from pdflow.pipeline.options import check_choice, check_number, check_whole_number
+from pdflow.pipeline.options import check_choice, checked_numbers
 from pdflow.pipeline.passes import Passed, Passes
 from pdflow.pipeline.patching import Cutting
 from pdflow.pipeline.plan import Plan, make_plan
 from pdflow.pipeline.progress import Stage, scaled
 from pdflow.pipeline.restraint import count_held_back, hold_back
 from pdflow.pipeline.results import Denoised, Report, with_columns, without_row_metadata
+from pdflow.pipeline.selection import leave_out, select
 from pdflow.pipeline.survey import (
     Survey,
     far_points,
@@ -83,6 +84,8 @@ class Denoiser:
     max_move    farthest that a point may move in mode "points", in the cloud's own unit; None: 5
                 standard deviations of the noise around it; infinity: no bound, and points that lie
                 on no surface are not held back
+    where       which points may move in mode "points"; the others stay and still show the surface:
+                a mask (M,), a condition such as "classification in 2,6", or None: all
     outliers    "keep" leaves points without a surface near them where they are; "mark" and
                 "remove" also find outliers by the flow's likelihood, and add a column `outlier`
                 or drop the points; outliers never bend a surface
@@ -106,6 +109,7 @@ class Denoiser:
     radius: float | None = None
     noise: float | str | NDArray[np.floating] = field(default="auto", compare=False)
     max_move: float | None = None
+    where: str | NDArray[np.bool_] | None = field(default=None, compare=False)
     outliers: Outliers = "keep"
     displacement: bool = False
     seed: int | None = None
@@ -115,22 +119,11 @@ class Denoiser:
         check_choice("outliers", self.outliers, OUTLIERS)
         if self.points is not None and self.mode == "points":
             raise PdflowError("points=N needs mode='resample'; mode 'points' keeps every row.")
-        whole: tuple[tuple[str, float, str | None], ...] = (
-            ("iterations", 1, "auto"),
-            ("partitions", 1, "auto"),
-            ("points", 1, None),
-            ("seed", -np.inf, None),
-        )
-        for name, lowest, other in whole:
-            value = check_whole_number(name, getattr(self, name), lowest, other)
+        for name, value in checked_numbers(self).items():
             object.__setattr__(self, name, value)
-        check_number("overlap", self.overlap, 1, "give a number of patches from 1")
-        if self.radius is not None:
-            check_number("radius", self.radius, np.finfo(float).tiny, "give a positive number")
-        if self.max_move not in (None, np.inf):
-            check_number("max_move", self.max_move, 0, "give a length in the cloud's unit")
-        if self.max_move is not None and self.mode != "points":
-            raise PdflowError("max_move needs mode='points': resampled points are new ones.")
+        for name in ("max_move", "where"):
+            if getattr(self, name) is not None and self.mode != "points":
+                raise PdflowError(f"{name} needs mode='points': resampled points are new ones.")
 
     @property
     def added(self) -> tuple[str, ...]:
@@ -153,6 +146,7 @@ class Denoiser:
         """
         start = time.perf_counter()
         advance = progress or (lambda share: None)
+        selected = select(cloud, self.where)
         begin = stage or (lambda name: None)
         begin("finding neighbours")
         given = Normalised.of(cloud)
@@ -181,6 +175,8 @@ class Denoiser:
         )
         begin("limiting motion")
         rows, moved, held = self._settle(given, outlier, surface, noise, passed, apart, layout)
+        if self.where is not None:
+            leave_out(~selected, given.points, moved, held)
         result, shift = self._restore(cloud, given, outlier, rows, moved)
         lengths = fill_rows(np.empty(len(shift)), lambda part: np.linalg.norm(shift[part], axis=1))
         report = Report(

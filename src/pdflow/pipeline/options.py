@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from pdflow.cloud import PointCloud
 from pdflow.errors import PdflowError
 
 
@@ -31,3 +33,32 @@ def check_number(name: str, value: Any, lowest: float, remedy: str) -> None:
     is_number = isinstance(value, (int, float, np.integer, np.floating))
     if not (is_number and lowest <= value < np.inf):
         raise PdflowError(f"{name} is {value!r}: {remedy}.")
+
+
+def checked_numbers(options: Any) -> dict[str, int | str | None]:
+    """Whole numbers among the options of a run, as ints; numbers that make no sense are refused."""
+    whole: tuple[tuple[str, float, str | None], ...] = (
+        ("iterations", 1, "auto"),
+        ("partitions", 1, "auto"),
+        ("points", 1, None),
+        ("seed", -np.inf, None),
+    )
+    check_number("overlap", options.overlap, 1, "give a number of patches from 1")
+    if options.radius is not None:
+        check_number("radius", options.radius, np.finfo(float).tiny, "give a positive number")
+    if options.max_move not in (None, np.inf):
+        check_number("max_move", options.max_move, 0, "give a length in the cloud's unit")
+    return {
+        name: check_whole_number(name, getattr(options, name), lowest, other)
+        for name, lowest, other in whole
+    }
+
+
+def named_column(cloud: PointCloud, name: str, option: str) -> NDArray[Any]:
+    """An attribute (M, ...) that an option names."""
+    if name not in cloud.attributes:
+        known = ", ".join(cloud.attributes) or "none"
+        raise PdflowError(
+            f"The cloud has no attribute {name!r} for {option}: its attributes are {known}."
+        )
+    return cloud.attributes[name]

@@ -39,7 +39,7 @@ of wires."""
 PROBES = 2048
 """Points around which the size of a patch is measured."""
 
-REASONS = ("bound", "no_surface")
+REASONS = ("bound", "no_surface", "not_selected")
 """Why points are held back, in the order of their codes, from 1."""
 
 _POINTS_IN_MEMORY = 65_536
@@ -61,7 +61,7 @@ def hold_back(
     patch_points  N of the network
     probing       (M,) around which points the size of a patch is measured; None for some
 
-    Also returns why points were held back (M,): 0, or 1 + the place of the reason in REASONS.
+    Also returns why points were held back (M,): the code of a reason, or 0.
     """
     points, sigma = search.points, noise_around(noise, search.points)
     why = np.zeros(len(points), np.uint8)
@@ -70,16 +70,20 @@ def hold_back(
     off = find_off_surface(search, moved, sigma, patch_points, probing)
     longest = MOST_SIGMAS * sigma if max_move is None else np.full(len(points), float(max_move))
     limited, far = limit_motion(points, np.where(off[:, None], points, moved), longest)
-    for code, mask in enumerate((far, off), start=1):
-        why[mask] = code
+    why[far], why[off] = code_of("bound"), code_of("no_surface")
     return limited, why
+
+
+def code_of(reason: str) -> int:
+    """The code of one of REASONS."""
+    return 1 + REASONS.index(reason)
 
 
 def count_held_back(why: NDArray[np.uint8]) -> dict[str, int]:
     """How many points were held back for each reason, from codes (M,).
 
     >>> count_held_back(np.array([0, 2, 2], np.uint8))
-    {'bound': 0, 'no_surface': 2}
+    {'bound': 0, 'no_surface': 2, 'not_selected': 0}
     """
     counts = np.bincount(why, minlength=len(REASONS) + 1)[1:].tolist()
     return dict(zip(REASONS, counts, strict=True))

@@ -26,7 +26,8 @@ class Report:
     mean_displacement, max_displacement  how far points moved
     held_back           points by the reason that they were held back: "bound" if they would have
                         moved farther than their noise explains, or than `max_move`; "no_surface"
-                        if they lie on no surface, like leaves
+                        if they lie on no surface, like leaves; "not_selected" if `where` left them
+                        out
     seconds             wall-clock time of the run
 
     >>> import numpy as np, pdflow

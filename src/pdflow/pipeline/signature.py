@@ -68,6 +68,7 @@ class Options(TypedDict, total=False):
     radius: float | None
     noise: float | str | NDArray[np.floating]
     max_move: float | None
+    where: str | NDArray[np.bool_] | None
     seed: int | None
     model: str | Path | PDFlow
     device: str | torch.device | None

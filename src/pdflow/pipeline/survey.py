@@ -15,6 +15,7 @@ from pdflow.geometry.components import FEWEST_POINTS
 from pdflow.geometry.neighbors import NeighborSearch
 from pdflow.noise.estimate import NoiseEstimate, estimate_noise
 from pdflow.noise.known import KnownNoise, check_noise, known_noise
+from pdflow.pipeline.options import named_column
 from pdflow.pipeline.outliers import find_outliers, log_distances, outlier_limit, within_noise
 from pdflow.pipeline.plan import Plan, believed
 
@@ -82,13 +83,7 @@ def known_level(cloud: PointCloud, noise: float | str | NDArray[np.floating]) ->
     if isinstance(noise, str):
         if noise == "auto":
             return None
-        if noise not in cloud.attributes:
-            known = ", ".join(cloud.attributes) or "none"
-            raise PdflowError(
-                f"The cloud has no attribute {noise!r} for noise: give a number, 'auto' or one of "
-                f"its attributes ({known})."
-            )
-        level = cloud.attributes[noise]
+        level = named_column(cloud, noise, "noise")
     return check_noise(level, len(cloud))
 
 

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 PathLike = str | os.PathLike[str]
 
 OPTIONS = (
-    "mode", "iterations", "partitions", "overlap", "radius", "noise", "max_move", "outliers",
-    "displacement", "seed",
+    "mode", "iterations", "partitions", "overlap", "radius", "noise", "max_move", "where",
+    "outliers", "displacement", "seed",
 )  # fmt: skip
 """Options of a `Denoiser` that a run over tiles keeps in its folder."""
 
@@ -46,6 +46,8 @@ def tile_options(denoiser: Denoiser) -> dict[str, Any]:
     options = {name: getattr(denoiser, name) for name in OPTIONS}
     if not isinstance(options["noise"], (str, float, int)):
         raise PdflowError("Files take one noise level, or the name of an attribute.")
+    if not isinstance(options["where"], str | None):
+        raise PdflowError("Files take a condition for where: give words such as 'z > 0'.")
     return options
 
 

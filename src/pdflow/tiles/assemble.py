@@ -19,6 +19,7 @@ from pdflow.io.stream import Field, Header
 from pdflow.pipeline.history import with_digits, with_history
 from pdflow.pipeline.restraint import count_held_back
 from pdflow.pipeline.results import with_columns, without_row_metadata
+from pdflow.pipeline.selection import leave_out, select
 from pdflow.tiles.index import Inputs
 from pdflow.tiles.stages import LIMIT, RESULT
 from pdflow.tiles.store import Store, writing
@@ -104,6 +105,9 @@ def write_output(
             if not len(chunk):
                 continue
             found = results.take(chunk.points)
+            if (where := options.get("where")) is not None:
+                others = ~select(chunk, where)
+                leave_out(others, chunk.points, found["point"], found["held_back"])
             shift = found["point"] - chunk.points
             totals.add(shift, found)
             columns: dict[str, NDArray[Any]] = {}
