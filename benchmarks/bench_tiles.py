@@ -27,15 +27,20 @@ import torch
 
 from pdflow.cloud import PointCloud
 from pdflow.config import FlowConfig, InferenceConfig
+from pdflow.geometry.cells import make_cells
+from pdflow.geometry.morton import Grid
 from pdflow.io import open_writer, read, write
 from pdflow.io.stream import Field, Header
 from pdflow.model import PDFlow
+from pdflow.pipeline import large
 from pdflow.pipeline.denoise import Denoiser
 from pdflow.provenance import describe_machine, source_version
+from pdflow.render import Panel, View, render_panels
 from pdflow.tiles.assemble import Results, write_output
 from pdflow.tiles.choose import BYTES_ON_DISK
 from pdflow.tiles.index import Inputs, make_index
 from pdflow.tiles.memory import LARGEST_TILE, tile_points
+from pdflow.tiles.progress import Step
 from pdflow.tiles.run import TileRun
 from pdflow.tiles.stages import LIMIT, RESULT
 from pdflow.tiles.state import open_store
@@ -47,6 +52,8 @@ SEED = 0
 STRIP = 250_000
 ORIGIN = np.array([350_000.0, 5_600_000.0, 100.0])
 BUDGET = 2 << 30
+TILE = 2**17
+PALETTE = np.array([[31, 119, 180], [255, 127, 14], [44, 160, 44], [148, 103, 189]], np.uint8)
 SIZES = (1_000_000, 3_000_000, 10_000_000, 30_000_000)
 PAPER = 10**10
 CPU_SECONDS, GPU_SECONDS = 28.8, 2.14
@@ -105,7 +112,7 @@ def equal(folder: Path, count: int) -> None:
         cloud = PointCloud.concatenate(strips(count, density))
         write(source, cloud)
         whole = Denoiser(model, **OPTIONS)(cloud)  # type: ignore[arg-type]
-        [(_, report)] = in_tiles(source, target, model, 2**17)()
+        [(_, report)] = in_tiles(source, target, model, TILE)()
         tiled = read(target).points
         gaps = np.linalg.norm(tiled - whole.cloud.points, axis=1) * np.sqrt(density)
         print(
@@ -115,12 +122,30 @@ def equal(folder: Path, count: int) -> None:
             f"before, {report.noise_after:.4g} after",
             flush=True,
         )
-    section = np.abs(tiled[:, 1] - np.median(tiled[:, 1])) < 4 / np.sqrt(density)
-    red = np.clip(gaps / 1e-3, 0, 1)[:, None]
-    colors = (255 * (red * [1, 0, 0] + (1 - red) * [0.6, 0.6, 0.6])).astype(np.uint8)
-    picture = PointCloud(tiled[section], {"colors": colors[section]})
-    write(Path("section.ply"), picture)
-    print("section.ply: a section across tiles, red where they differ from the whole")
+    draw_section(cloud.points, tiled, gaps, Path("tiles-section.png"))
+
+
+def draw_section(noisy: np.ndarray, clean: np.ndarray, gaps: np.ndarray, path: Path) -> None:
+    """Noisy and clean points of a section, coloured by tile; clean ones by their difference.
+
+    gaps  (M,) between tiled and whole, in spacings; the last colour is 1e-3
+    """
+    center = noisy.min(axis=0) / 2 + noisy.max(axis=0) / 2
+    grid = Grid.over(noisy.min(axis=0) - center, noisy.max(axis=0) - center)
+    cells = make_cells(lambda: [noisy - center], grid, large.CELL)
+    tile = np.searchsorted(cells.grouped(TILE), cells.of(noisy - center), side="right") - 1
+    width = np.ptp(noisy[:, 0])
+    across = np.abs(noisy - center - [0, width / 9, 0])  # beside the border along x
+    section = (across[:, :2] < [width / 12, width / 60]).all(axis=1)
+    colors = PALETTE[tile[section] % len(PALETTE)]
+    render_panels(
+        [Panel(noisy[section], colors), Panel(clean[section], colors),
+         Panel(clean[section], gaps[section])],
+        path, columns=1, size=(1200, 240), view=View(0, 0, 0), value_range=(0.0, 1e-3),
+        point_size=3,
+    )  # fmt: skip
+    print(f"{path}: a section of {len(np.unique(tile[section]))} tiles; above noisy and clean by "
+          "tile, below clean by the difference from the whole")  # fmt: skip
 
 
 def one_size(path: Path, count: int, whole: bool, small: bool) -> dict[str, float]:
@@ -132,16 +157,22 @@ def one_size(path: Path, count: int, whole: bool, small: bool) -> dict[str, floa
     target = path.with_name("clean" + path.suffix)
     options = {"iterations": 1, "partitions": 1, "overlap": 1.0 if small else 3.0}
     start = time.perf_counter()
+    ends: dict[str, float] = {}
+
+    def listen(step: Step) -> None:
+        ends[step.stage] = time.process_time()
+
     if whole:
         write(target, Denoiser(model, **options)(read(path)).cloud)  # type: ignore[arg-type]
     else:
-        in_tiles(path, target, model, tile_points(BUDGET), **options)()
+        in_tiles(path, target, model, tile_points(BUDGET), **options)(listener=listen)
     used = resource.getrusage(resource.RUSAGE_SELF)
     return {
         "points": count,
         "seconds": time.perf_counter() - start,
         "cpu": used.ru_utime + used.ru_stime,
         "peak": used.ru_maxrss * 1024,
+        **{f"until {stage}": seconds for stage, seconds in ends.items()},
     }
 
 
@@ -163,7 +194,8 @@ def memory(folder: Path, most: int) -> None:
         print(
             f"{count:>9} points, tiles up to {tile_points(BUDGET)}: {row['seconds']:7.1f} s, "
             f"{row['cpu']:7.1f} CPU s, {count / row['cpu']:6.0f} points per CPU s, "
-            f"peak {row['peak'] / 2**30:.2f} GiB",
+            f"peak {row['peak'] / 2**30:.2f} GiB; CPU s until the end of "
+            + ", ".join(f"{k[6:]} {v:.0f}" for k, v in row.items() if k.startswith("until")),
             flush=True,
         )
     first, last = rows[0], rows[-1]

@@ -68,6 +68,26 @@ def test_a_large_file_is_denoised_in_tiles(pdflow: Callable, tmp_path: Path, net
     ]  # fmt: skip
 
 
+def test_a_stopped_run_goes_on_in_its_own_tiles_when_more_memory_is_free(
+    pdflow: Callable, tmp_path: Path, network: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = make_strip(tmp_path / "strip.ply", 0, 400)
+    words = ["denoise", source, "-o", tmp_path / "clean.ply", "--model", network]
+    with monkeypatch.context() as patch:
+
+        def stop(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        patch.setattr("pdflow.tiles.run.write_output", stop)
+        assert pdflow(*words, "--iterations", "1").code == 130
+    monkeypatch.setattr(choose, "fits_whole", lambda *_: True)
+    monkeypatch.setattr(choose, "tile_points", lambda budget: 3000)
+    done = pdflow(*words, "--iterations", "1", "--json")
+    assert done.code == 0, done.err
+    assert {json.loads(line)["stage"] for line in done.err.splitlines()} == {"write"}
+    assert not (tmp_path / "clean.ply.pdflow-tiles").exists()
+
+
 def test_files_that_touch_are_one_cloud(pdflow: Callable, tmp_path: Path, network: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()

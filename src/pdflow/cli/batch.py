@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -168,23 +168,23 @@ class FilesIn:
     advice: str = ""
 
     @contextmanager
-    def workers(self, count: int | None, cluster: str | None) -> Iterator[Workers | None]:
-        """Who does tiles: local processes, those of a cluster, or None for this process."""
-        from pdflow.tiles.workers import DaskWorkers, connect, local_cluster
+    def workers(self, count: int | None, cluster: str | None) -> Iterator[tuple[Workers, int]]:
+        """Who does tiles, and how many they are: 0 for this process."""
+        from pdflow.tiles.workers import connect, dask_workers, local_cluster, this_process
 
         if count is not None and cluster is not None:
             raise PdflowError("--workers and --cluster exclude each other: give one of them.")
         if count is None and cluster is None:
-            yield None
+            yield this_process, 0
             return
         with local_cluster(count) if count else connect(str(cluster)) as client:
-            yield DaskWorkers(client)
+            yield dask_workers(client)
 
     def expect(self, group: Sequence[Job], workers: int | None) -> Result:
         """What denoising a group would take."""
         from pdflow.tiles.choose import expectation
 
-        way = self._way(group, workers or 1, workers is not None)
+        way = self._way(group, workers or 0)
         sources = [job.source for job in group]
         return expectation(sources, self.format, way, self.denoiser, workers or 1)
 
@@ -195,13 +195,15 @@ class FilesIn:
 
         return say_expectation(facts)
 
-    def denoise(self, group: Sequence[Job], workers: Workers | None, as_json: bool) -> list[Result]:
+    def denoise(
+        self, group: Sequence[Job], workers: tuple[Workers, int], as_json: bool
+    ) -> list[Result]:
         """Denoise files that are one cloud."""
-        count = 1 if workers is None else self._count(workers)
-        way = self._way(group, count, workers is not None)
+        do_tiles, count = workers
+        way = self._way(group, count)
         if way.whole:
             return [self._whole(group[0])]
-        return self._tiles(group, way, workers, as_json)
+        return self._tiles(group, way, do_tiles, as_json)
 
     def _whole(self, job: Job) -> Result:
         cloud, dropped = read_finite(job.source, self.format, self.drop)
@@ -218,12 +220,11 @@ class FilesIn:
         return job.result(dropped=dropped, **denoised.report.as_dict())
 
     def _tiles(
-        self, group: Sequence[Job], way: Way, workers: Workers | None, as_json: bool
+        self, group: Sequence[Job], way: Way, workers: Workers, as_json: bool
     ) -> list[Result]:
         from pdflow.tiles.api import tile_options
         from pdflow.tiles.index import Inputs
         from pdflow.tiles.run import TileRun
-        from pdflow.tiles.workers import this_process
 
         if self.plot is not None:
             raise PdflowError(
@@ -243,23 +244,24 @@ class FilesIn:
             self.history,
         )
         with naming(sources[0]), showing_steps(sources[0].name, as_json) as listener:
-            written = run(workers or this_process, listener)
+            written = run(workers, listener)
         return [
             job.result(dropped=totals.dropped, **report.as_dict())
             for job, (totals, report) in zip(group, written, strict=True)
         ]
 
-    def _way(self, group: Sequence[Job], workers: int, distributed: bool) -> Way:
+    def _way(self, group: Sequence[Job], workers: int) -> Way:
         from pdflow.tiles.choose import choose_way
-        from pdflow.tiles.memory import default_budget, parse_size
+        from pdflow.tiles.memory import parse_size
 
-        budget = default_budget(workers) if self.memory is None else parse_size(self.memory)
-        sources = [job.source for job in group]
-        return choose_way(sources, self.format, self.denoiser.mode, budget, distributed)
-
-    @staticmethod
-    def _count(workers: Any) -> int:
-        return max(1, len(workers.client.scheduler_info()["workers"]))
+        return choose_way(
+            [job.source for job in group],
+            [job.target for job in group],
+            self.format,
+            self.denoiser.mode,
+            None if self.memory is None else parse_size(self.memory),
+            workers,
+        )
 
 
 @contextmanager

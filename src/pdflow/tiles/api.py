@@ -21,10 +21,10 @@ from pdflow.pipeline.results import Report
 from pdflow.tiles.choose import choose_way
 from pdflow.tiles.groups import touching_files
 from pdflow.tiles.index import Inputs
-from pdflow.tiles.memory import default_budget, parse_size
+from pdflow.tiles.memory import parse_size
 from pdflow.tiles.progress import Step, StepListener
 from pdflow.tiles.run import TileRun
-from pdflow.tiles.workers import DaskWorkers, this_process
+from pdflow.tiles.workers import dask_workers, this_process
 from pdflow.weights import load_model
 
 if TYPE_CHECKING:
@@ -103,20 +103,17 @@ def denoise_files(
         model = load_model(model, named_device(device))
     denoiser = Denoiser(model, **chosen)
     history = describe_run(denoiser, name)
-    if memory is None:
-        budget = default_budget()
-    else:
-        budget = parse_size(memory) if isinstance(memory, str) else memory
+    budget = parse_size(memory) if isinstance(memory, str) else memory
     groups = [[number] for number in range(len(sources))]
     if denoiser.mode == "points" and not separate:
         groups = touching_files(sources, format)
-    workers = this_process if client is None else DaskWorkers(client)
+    workers, count = (this_process, 0) if client is None else dask_workers(client)
     reports: dict[Path, Report] = {}
     with reporting(chosen_progress) as advance:
         for group in groups:
             heard = scaled(advance, 1 / len(groups))
             paths, outputs = [sources[i] for i in group], [targets[i] for i in group]
-            way = choose_way(paths, format, denoiser.mode, budget, client is not None)
+            way = choose_way(paths, outputs, format, denoiser.mode, budget, count)
             if way.whole:
                 cloud = read(paths[0], format)
                 if drop_nonfinite:

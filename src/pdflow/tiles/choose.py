@@ -18,10 +18,12 @@ from pdflow.tiles.memory import (
     PER_POINT,
     PER_TILE_POINT,
     PROCESS,
+    default_budget,
     fits_whole,
     say_size,
     tile_points,
 )
+from pdflow.tiles.state import begun_tiles
 
 PROBE = 20_000
 """Points that are denoised to find out how fast this machine is."""
@@ -58,13 +60,21 @@ class Way:
 
 
 def choose_way(
-    paths: Sequence[Path], format: str | None, mode: str, budget: int, distributed: bool = False
+    paths: Sequence[Path],
+    outputs: Sequence[Path],
+    format: str | None,
+    mode: str,
+    budget: int | None,
+    workers: int = 0,
 ) -> Way:
     """Decide how to denoise files that are one cloud.
 
-    budget       bytes that a process may take
-    distributed  whether workers wait for tiles
+    outputs  of the files: a run that was begun goes on in its own tiles
+    budget   bytes that a process may take; None for a share of what is free
+    workers  that wait for tiles; 0 for this process
     """
+    begun = begun_tiles(outputs)
+    given, budget = budget, budget or default_budget(max(1, workers))
     points, width = 0, 0
     for path in paths:
         if not hasattr(find_format(path, format).load(), "open_reader"):
@@ -76,10 +86,10 @@ def choose_way(
             bytes_per_point = sum(f.dtype.itemsize * f.columns for f in header.fields.values())
             points += header.count if header.count is not None else _rows_in_text(path)
             width = max(width, bytes_per_point)
-    small = points <= large.LARGE or fits_whole(points, width, budget)
-    if len(paths) == 1 and (mode == "resample" or (small and not distributed)):
+    fits = points <= large.LARGE or (not workers and fits_whole(points, width, budget))
+    if len(paths) == 1 and (mode == "resample" or (fits and begun is None)):
         return Way(points, 0, 1, PROCESS + points * (PER_POINT + 3 * width))
-    largest = tile_points(budget)
+    largest = begun if begun is not None and given is None else tile_points(budget)
     tiles = 1 if points <= largest else int(np.ceil(points / (FULLNESS * largest)))
     return Way(points, largest, tiles, PROCESS + min(points, largest) * PER_TILE_POINT)
 

@@ -20,7 +20,7 @@ PROCESS = 600 << 20
 PER_POINT = 1000
 """Bytes for each point of a cloud that is denoised as a whole, besides its attributes."""
 
-PER_TILE_POINT = 1200
+PER_TILE_POINT = 2000
 """Bytes for each point of a tile, its halo included."""
 
 LARGEST_TILE, SMALLEST_TILE = 2**20, 2**16

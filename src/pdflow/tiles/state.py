@@ -26,6 +26,15 @@ def state_folder(outputs: Sequence[Path]) -> Path:
     return outputs[0].parent / f"{outputs[0].stem}{SUFFIX}"
 
 
+def begun_tiles(outputs: Sequence[Path]) -> int | None:
+    """The largest tile of an unfinished run with these outputs; None if there is none."""
+    try:
+        job = json.loads((state_folder(outputs) / "job.json").read_text("utf-8"))
+        return int(job["memory"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
 def file_facts(path: Path) -> dict[str, Any]:
     """What tells an input from another, or from the same after a change."""
     facts = path.stat()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -83,6 +84,11 @@ class DaskWorkers:
             self.client.cancel(futures)
 
 
+def dask_workers(client: Any) -> tuple[Workers, int]:
+    """The workers of a cluster, and how many there are now."""
+    return DaskWorkers(client), max(1, len(client.scheduler_info()["workers"]))
+
+
 def local_cluster(count: int) -> AbstractContextManager[Any]:
     """A client of a cluster of `count` processes on this machine, which ends with the block."""
     distributed = require("distributed", extra="dask", purpose="--workers")
@@ -93,6 +99,7 @@ def local_cluster(count: int) -> AbstractContextManager[Any]:
             processes=True,
             dashboard_address=None,
             memory_limit=0,
+            silence_logs=logging.ERROR,
         ),
         distributed,
     )
