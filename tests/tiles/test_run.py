@@ -12,6 +12,7 @@ import pytest
 from pdflow.cloud import PointCloud
 from pdflow.io import read, write
 from pdflow.model import PDFlow
+from pdflow.pipeline import large
 from pdflow.pipeline.denoise import Denoiser
 from pdflow.tiles.run import TileRun
 from pdflow.tiles.state import state_folder
@@ -59,3 +60,20 @@ def test_tiles_equal_the_whole(
     assert report.held_back == whole.report.held_back
     assert report.noise_before == pytest.approx(whole.report.noise_before)
     assert report.mean_displacement == pytest.approx(whole.report.mean_displacement, rel=1e-3)
+
+
+def test_a_sample_decides_for_tiles_as_for_the_whole(
+    tmp_path: Path,
+    strip: PointCloud,
+    tile_run: MakeRun,
+    small_model: PDFlow,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(large, "SAMPLE", 3000)
+    write(tmp_path / "in.ply", strip)
+    whole = Denoiser(small_model, iterations=1, partitions=1)(strip)
+    [(_, report)] = tile_run([tmp_path / "in.ply"], [tmp_path / "out.ply"], iterations=1)()
+    gaps = np.linalg.norm(read(tmp_path / "out.ply").points - whole.cloud.points, axis=1)
+    assert np.mean(gaps < 1e-3) > 0.999
+    assert report.noise_before == pytest.approx(whole.report.noise_before)
+    assert report.noise_after == pytest.approx(whole.report.noise_after)

@@ -40,6 +40,20 @@ class Inputs:
     format: str | None = None
     drop: bool = False
 
+    def expected(self) -> int:
+        """Points of all inputs, by their headers; 0 if a format does not say."""
+        from pdflow.io import find_format, open_reader
+
+        total = 0
+        for path in self.paths:
+            if not hasattr(find_format(path, self.format).load(), "open_reader"):
+                return 0
+            with open_reader(path, self.format) as reader:
+                if reader.header.count is None:
+                    return 0
+                total += reader.header.count
+        return total
+
     def chunks(self, number: int) -> Iterator[tuple[PointCloud, int]]:
         """The finite points of one input in parts, and how many others each part had."""
         from pdflow.io import drop_nonfinite, open_reader

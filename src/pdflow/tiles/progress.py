@@ -45,13 +45,12 @@ StepListener = Callable[[Step], None]
 class Clock:
     """Turns work that is done into steps.
 
-    points    of the cloud, as far as it is known
-    passes    that the plan has, as far as it is known
+    points    of the cloud; 0 while that is not known
     listener  is called with every step
     """
 
     def __init__(self, points: int, listener: StepListener | None) -> None:
-        self.points, self.passes = max(points, 1), 1
+        self.points, self.passes = points, 1
         self._listener = listener
         self._start = time.monotonic()
         self._before = self._done = 0.0
@@ -77,15 +76,15 @@ class Clock:
 
     def step(self) -> Step:
         """This moment."""
-        total = self.points * (sum(WEIGHTS.values()) + self.passes)
+        work = sum(WEIGHTS.values()) + self.passes
+        total = self.points * work
         seconds = time.monotonic() - self._start
         done = min(self._before + self._done, total)
         speed = self._done / seconds if seconds > 0 else 0.0
-        left = (total - done) / speed if speed > 0 else None
-        per_point = total / self.points
+        left = (total - done) / speed if speed > 0 and total > 0 else None
+        share = done / total if total > 0 else 0.0
         return Step(
-            self._stage, self._tiles, self._of, self._in_stage, done / total, speed / per_point,
-            left,
+            self._stage, self._tiles, self._of, self._in_stage, share, speed / work, left
         )  # fmt: skip
 
     def _weight(self) -> float:

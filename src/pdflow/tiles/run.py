@@ -102,6 +102,7 @@ class TileRun:
     def _index(self, store: Store, clock: Clock) -> None:
         clock.begin(INDEX)
         if not (store.folder / "index.npz").exists():
+            clock.points = self.inputs.expected()
             noise = self.options.get("noise", "auto")
             attribute = noise if isinstance(noise, str) and noise != "auto" else None
             make_index(store, self.inputs, self.tile_points, attribute, clock.advance)
