@@ -60,7 +60,7 @@ def check_loop(model: PDFlow) -> None:
     """The loop of the guide, as it stands, does what the network does in one pass."""
     noisy = pdflow.read(ROOT / "examples" / "gear_noisy.ply").points[::4]
     np.savetxt("noisy.xyz", noisy)
-    [block] = re.findall(r"```python\n(.+?)```", (ROOT / "docs/export.md").read_text(), re.S)
+    [block] = re.findall(r"```py\n(.+?)```", (ROOT / "docs/export.md").read_text(), re.S)
     names: dict[str, Any] = {}
     exec(compile(block, "export.md", "exec"), names)
     batch = patches.cut(model, noisy, noise=0.02)
