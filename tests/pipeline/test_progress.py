@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -29,7 +30,25 @@ def test_a_terminal_gets_a_bar(capsys: pytest.CaptureFixture[str]) -> None:
     assert "denoise" in err
 
 
-def test_a_notebook_gets_a_bar_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notebook_gets_a_bar_of_its_own(tmp_path: Path) -> None:
+    nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed")
+    nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed")
+    pytest.importorskip("ipykernel", reason="ipykernel is not installed")
+    cell = (
+        "from pdflow.pipeline.progress import reporting\n"
+        "with reporting(True) as advance:\n"
+        "    for _ in range(1000):\n"
+        "        advance(0.001)"
+    )
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell)])
+    place = {"metadata": {"path": str(tmp_path)}}
+    nbclient.NotebookClient(notebook, timeout=120, resources=place).execute()
+    [shown] = notebook.cells[0].outputs
+    assert "<progress" in shown["data"]["text/html"]
+    assert "value='100'" in shown["data"]["text/html"]
+
+
+def test_the_bar_of_a_notebook_moves_in_percent(monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[int] = []
 
     class ProgressBar:

@@ -26,6 +26,8 @@ from pdflow.export.network import PatchNetwork
 from pdflow.io import atomic_path
 from pdflow.model import PDFlow
 
+__all__ = ["export_model", "metadata"]
+
 LARGEST_DIFFERENCE = 1e-4
 """To the network itself, in the frame of a patch; a file that differs more is not kept."""
 
@@ -64,6 +66,11 @@ def metadata(model: PDFlow) -> dict[str, str]:
     centred             whether the seed of a patch is at the origin
     noise_conditioning  whether there is an input sigma, the noise over the scale of the patch
     conditioning_scale  factor on the noise for a single pass
+
+    >>> from pdflow.weights import load_model
+    >>> told = metadata(load_model("pdflow-fbm"))
+    >>> told["patch_points"], told["patch_radius"], told["noise_conditioning"]
+    ('1024', '4 4', 'false')
     """
     inference = model.inference
     return {
