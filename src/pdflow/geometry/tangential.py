@@ -26,13 +26,17 @@ simulated LiDAR scans at least 1.05 times (`benchmarks/bench_tangential.py`)."""
 
 
 def limit_tangential_motion(
-    noisy: FloatArray, search: NeighborSearch, probing: NDArray[np.bool_] | None = None
+    noisy: FloatArray,
+    search: NeighborSearch,
+    probing: NDArray[np.bool_] | None = None,
+    wanted: NDArray[np.bool_] | None = None,
 ) -> FloatArray:
     """Denoised points (M, 3) without the tangential motion that noise cannot explain.
 
     noisy    (M, 3) points before denoising
     search   of the points after it, row by row
     probing  (M,) whose motion is measured; None for about PROBES of them
+    wanted   (M,) whose motion is limited; None for all
 
     Networks learn from evenly sampled surfaces. Where a scanner drew lines or sampled at random,
     they also spread points evenly. That removes no noise and moves points away from where they
@@ -45,7 +49,9 @@ def limit_tangential_motion(
     unexplained = _unexplained(noisy[probing], probes, search)
     if not unexplained.any():
         return moved
-    share = unexplained[probes.knn(moved, 1)[1][:, 0]]
+    share = np.zeros(len(moved))
+    asked = slice(None) if wanted is None else wanted
+    share[asked] = unexplained[probes.knn(moved[asked], 1)[1][:, 0]]
     rows = np.flatnonzero(share)
     limited = np.array(moved)
     limited[rows] -= share[rows, None] * _tangential(noisy[rows], moved[rows], search)

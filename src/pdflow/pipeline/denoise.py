@@ -316,9 +316,10 @@ class Denoiser:
         after   search of the points after the last pass
         """
         clean, probing = after.points, layout.probes if layout else None
+        wanted = layout.wanted if layout else None
         # The limits were measured for our networks; the paper's move points differently.
         if self.model.inference.centred:
-            clean = limit_tangential_motion(before.points, after, probing)
+            clean = limit_tangential_motion(before.points, after, probing, wanted)
         size = self.model.config.patch_points
         return hold_back(before, clean, noise, self.max_move, size, probing)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pdflow.geometry.arrays import FloatArray, IntArray
 from pdflow.geometry.tangential import AVERAGED
@@ -48,8 +49,25 @@ def cells_for_pass(index: Index, tile: int, patch_points: int) -> IntArray:
 def cells_for_limit(index: Index, tile: int) -> IntArray:
     """The cells whose probes the limit of tangential motion in a tile depends on, ascending."""
     core = index.cells_of_tile(tile)
-    reach = SAFETY * patch_radii(index, large.PROBE_STEP * AVERAGED[1])
-    return _nearest(index, core, np.union1d(core, _within(index, core, reach)))
+    return _nearest(index, core, np.union1d(core, _within(index, core, _limit_reach(index))))
+
+
+def near_enough_for_limit(
+    index: Index, tile: int, points: FloatArray, cells: IntArray
+) -> NDArray[np.bool_]:
+    """(m,): which points (m, 3) of cells (m,) the limit of motion in a tile depends on.
+
+    No seeds are chosen in this stage, so cells need not be whole.
+    """
+    core = index.cells_of_tile(tile)
+    low, high = index.boxes[core, 0].min(axis=0), index.boxes[core, 1].max(axis=0)
+    outside = np.maximum(np.maximum(low - points, points - high), 0.0)
+    return np.asarray((outside**2).sum(axis=1) <= _limit_reach(index)[cells] ** 2)
+
+
+def _limit_reach(index: Index) -> FloatArray:
+    """(C,): how far the probes of each cell decide about others."""
+    return SAFETY * patch_radii(index, large.PROBE_STEP * AVERAGED[1])
 
 
 def _within(index: Index, core: IntArray, reach: FloatArray) -> IntArray:

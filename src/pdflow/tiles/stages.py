@@ -33,7 +33,7 @@ from pdflow.pipeline.large import Layout
 from pdflow.pipeline.passes import Passes
 from pdflow.pipeline.plan import Plan
 from pdflow.pipeline.survey import Level, Survey, noise_of
-from pdflow.tiles.halo import cells_for_limit, cells_for_pass
+from pdflow.tiles.halo import cells_for_limit, cells_for_pass, near_enough_for_limit
 from pdflow.tiles.store import LEVELS, POINTS, ROWS, Index, Store, writing
 from pdflow.weights import load_model
 
@@ -174,7 +174,7 @@ class Tiles:
         cells = cells_for_limit(index, tile)
         region = Region.load(self.store, cells, tile)
         flags = self.store.read_stage(OUTLIERS, cells, "u1")[region.order]
-        kept = flags == 0
+        kept = (flags == 0) & near_enough_for_limit(index, tile, region.centred, region.cells)
         places = self._places(passes_made(self.store), cells, region.order)
         held = np.zeros(len(kept), np.uint8)
         if np.count_nonzero(kept) >= FEWEST_POINTS:
