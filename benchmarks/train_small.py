@@ -25,7 +25,7 @@ from pdflow.metrics import measure
 from pdflow.noise import add_noise
 from pdflow.scenes.cases import HELD_OUT_SEEDS
 from pdflow.scenes.surfaces import SURFACES
-from pdflow.weights import read_provenance
+from pdflow.weights import find_model, read_provenance
 
 PLACES = ("terrain", "room")
 TRAINED, HELD_OUT = 30, 15
@@ -57,8 +57,7 @@ def train(folder: Path, minutes: float | None) -> None:
 def table(weights: Path) -> None:
     """Print the errors on held-out shapes."""
     denoiser, origin = Denoiser(load_model(weights)), read_provenance(weights)
-    made = {name: origin[name] for name in ("steps", "patches", "seed", "commit")}
-    print(f"{made}, {origin['minutes']:.1f} minutes, {origin['device']}")
+    print({name: origin.get(name) for name in ("steps", "patches", "seed", "commit", "device")})
     print("| noise | CD e-4 noisy | denoised | factor | P2M e-4 noisy | denoised | factor |")
     print("|---|---|---|---|---|---|---|")
     for level in LEVELS:
@@ -80,7 +79,10 @@ if __name__ == "__main__":
     parser.add_argument("folder", type=Path)
     parser.add_argument("--minutes", type=float)
     parser.add_argument("--measure-only", action="store_true")
+    parser.add_argument(
+        "--shipped", action="store_true", help="measure the shipped network instead"
+    )
     given = parser.parse_args()
-    if not given.measure_only:
+    if not (given.measure_only or given.shipped):
         train(given.folder, given.minutes)
-    table(given.folder / "model.safetensors")
+    table(find_model("pdflow") if given.shipped else given.folder / "model.safetensors")
