@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -61,7 +62,10 @@ def _load_onnx(path: Path) -> Run:
 
 
 def _write_program(program: ExportedProgram, path: Path, metadata: Mapping[str, str]) -> None:
-    torch.export.save(program, path, extra_files={"pdflow.json": json.dumps(dict(metadata))})
+    # In memory first: torch's own writer ends the process on a full disk.
+    content = io.BytesIO()
+    torch.export.save(program, content, extra_files={"pdflow.json": json.dumps(dict(metadata))})
+    path.write_bytes(content.getbuffer())
 
 
 def _load_program(path: Path) -> Run:

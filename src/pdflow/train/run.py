@@ -83,7 +83,7 @@ def train(
         )
     if (folder / CHECKPOINT).exists():
         resume(trainer, folder / CHECKPOINT)
-    with _stopping_on_signals(trainer), _within_memory(recipe):
+    with _stopping_on_signals(trainer), _within_memory(recipe), _within_disk(folder):
         if workers.first:
             book = _Book(trainer, folder, kept.digest, say)
             advance(trainer.share)
@@ -120,6 +120,18 @@ def _within_memory(recipe: Recipe) -> Iterator[None]:
         raise PdflowError(
             f"The GPU has too little memory for batches of {recipe.optim.batch} patches: lower "
             "[optim] batch in a recipe of your own."
+        ) from error
+
+
+@contextmanager
+def _within_disk(folder: Path) -> Iterator[None]:
+    """Say what to do if the log or the curves cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise PdflowError(
+            f"{folder} could not be written to ({error.strerror or error}): make room, and run the "
+            "command again; it goes on from the last checkpoint."
         ) from error
 
 
