@@ -12,6 +12,8 @@ import pytest
 from pdflow import TriangleMesh, read_mesh, write_mesh
 from pdflow.errors import LossWarning, MissingExtraError, PdflowError
 
+pytest.importorskip("trimesh", reason="needs the extra mesh")
+
 MESH = TriangleMesh([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 2]], [[0, 1, 2], [0, 2, 3]])
 
 

@@ -59,6 +59,7 @@ def same(a: PointCloud, b: PointCloud) -> None:
 
 @pytest.mark.parametrize("suffix", ["laz", "e57"])
 def test_the_same_cloud(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip({"laz": "lazrs", "e57": "pye57"}[suffix])
     path = tmp_path / f"scan.{suffix}"
     write(path, CLOUD)
     expected = read(path)
@@ -78,6 +79,7 @@ def test_the_same_chunks_as_often_as_asked_for(isolated: None, tmp_path: Path) -
 
 
 def test_the_same_mesh(isolated: None, tmp_path: Path) -> None:
+    pytest.importorskip("trimesh")
     mesh = TriangleMesh(np.eye(3), [[0, 1, 2], [2, 1, 0], [0, 2, 1]])
     write_mesh(tmp_path / "mesh.glb", mesh)
     back = read_mesh(tmp_path / "mesh.glb")
