@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import posixpath
 import re
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,7 @@ from typing import Any
 import pdflow
 
 ALL = "__all__ = "
-OUTSIDE = re.compile(r"(?<!!)\[([^\]]+)\]\((?:\.\./)+(?:src|tests|benchmarks|examples)[^)]*\)")
-PICTURE_OUTSIDE = re.compile(r"!\[[^\]]*\]\((?:\.\./)+benchmarks[^)]*\)\n*")
+LINK = re.compile(r"(!?)\[([^\]]*)\]\(((?!https?:)[^)#\s]+)[^)]*\)")
 
 
 def on_config(config: Any) -> None:
@@ -49,9 +49,17 @@ def on_files(files: Any, config: Any) -> Any:
     return files
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Turn links to source files into text, and leave out pictures that docs/ does not hold."""
-    return OUTSIDE.sub(r"\1", PICTURE_OUTSIDE.sub("", markdown))
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Turn links to files outside docs/ into text, and leave out pictures there."""
+    folder = posixpath.dirname(page.file.src_uri)
+
+    def inside(link: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(folder, link[3]))
+        if not target.startswith(".."):
+            return link[0]
+        return "" if link[1] else link[2]
+
+    return LINK.sub(inside, markdown)
 
 
 def install_page(readme: Path) -> str:
