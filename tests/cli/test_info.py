@@ -149,6 +149,10 @@ def test_noise_is_estimated_on_request(pdflow, tmp_path):
     assert result["noise_is_reliable"]
     text = pdflow("info", tmp_path / "noisy.ply", "--noise").out
     assert f"{result['noise']:.6g}, estimated" in text
+    assert result["noise_kind"] == "independent"
+    assert "independent from point to point" in text
+    assert 0 < result["noise_error"] < 0.3
+    assert "typical error: a factor of 1." in text
     assert "rough" not in text
 
 

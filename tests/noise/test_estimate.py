@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import importlib.resources
-import json
 from pathlib import Path
 
 import numpy as np
@@ -9,16 +7,9 @@ import pytest
 
 from pdflow.errors import PdflowError
 from pdflow.geometry.neighbors import NeighborSearch
-from pdflow.noise.estimate import (
-    FEW_POINTS,
-    FLOOR,
-    NoiseEstimate,
-    describe,
-    estimate_noise,
-    load_network,
-    weighted_median,
-)
+from pdflow.noise.estimate import FEW_POINTS, NoiseEstimate, estimate_noise
 from pdflow.noise.models import add_noise
+from pdflow.scenes.cases import make_case
 
 Array = np.ndarray
 
@@ -109,7 +100,7 @@ class TestLevel:
     def test_does_not_follow_outliers(self) -> None:
         points = noisy("torus", 10_000, 0.01)
         points[::50] = np.random.default_rng(5).uniform(-1, 1, points[::50].shape)
-        assert estimate_noise(points).sigma == pytest.approx(0.01, rel=0.15)
+        assert estimate_noise(points).sigma == pytest.approx(0.01, rel=0.2)
 
     @pytest.mark.parametrize(("kind", "std"), [("laplace", 2**0.5), ("anisotropic", 1.0)])
     def test_is_near_the_standard_deviation_of_other_noise(self, kind: str, std: float) -> None:
@@ -119,10 +110,10 @@ class TestLevel:
 
     @pytest.mark.data
     def test_is_that_of_a_real_scan(self, shared: Path) -> None:
-        """Facades and a street, a scanner of a centimetre or so."""
+        """A facade and a street; a scanner of 2 cm along the range, and beams that differ."""
         with np.load(shared / "data/ruemadame_28.npz") as scan:
             estimate = estimate_noise(scan["points"])
-        assert 0.001 < estimate.sigma < 0.03
+        assert 0.005 < estimate.sigma < 0.04
 
 
 class TestRelative:
@@ -163,16 +154,18 @@ class TestInvariance:
         assert turned.sigma == pytest.approx(self.ESTIMATE.sigma, rel=0.03)
 
     @pytest.mark.parametrize(
-        ("count", "sigma", "change"), [(6000, 0.02, 1e-3), (1500, 0.03, 1e-3), (30_000, 0.05, 5e-3)]
+        ("count", "sigma"), [(6000, 0.02), (1500, 0.03), (30_000, 0.05), (9000, 0.0)]
     )
-    def test_a_tiny_change_of_coordinates_changes_little(
-        self, count: int, sigma: float, change: float
-    ) -> None:
-        """The third cloud is thinned."""
+    def test_a_tiny_change_of_coordinates_changes_little(self, count: int, sigma: float) -> None:
+        """The third cloud is thinned, the fourth is clean."""
         points = noisy("torus", count, sigma)
+        before = estimate_noise(points)
         shift = np.random.default_rng(1).uniform(-1e-7, 1e-7, points.shape)
-        before, after = estimate_noise(points), estimate_noise(points + shift)
-        assert after.sigma == pytest.approx(before.sigma, rel=change)
+        after = estimate_noise(points + shift)
+        assert after.sigma == pytest.approx(before.sigma, rel=1e-3)
+        assert after.kind == before.kind
+        places = points[::100]
+        np.testing.assert_allclose(after.at(places), before.at(places), rtol=0.02)
 
     def test_the_same_seed_gives_the_same_bits(self) -> None:
         assert estimate_noise(self.POINTS, seed=0) == self.ESTIMATE
@@ -223,47 +216,6 @@ class TestCloudsThatSayLittle:
             estimate_noise(np.zeros((5, 3)), seed=-1)
 
 
-class TestDescription:
-    def test_does_not_change_with_scale_place_or_rotation(self) -> None:
-        points = noisy("cube", 1000, 0.02)
-        turn = np.linalg.qr(np.random.default_rng(2).standard_normal((3, 3)))[0]
-        moved = 40 * points @ turn + [3, -2, 9]
-        one, other = describe(points, points[:50]), describe(moved, moved[:50])
-        np.testing.assert_allclose(other.description, one.description, atol=1e-8)
-        np.testing.assert_allclose(other.reach, 40 * one.reach)
-        np.testing.assert_allclose(other.nearest, 40 * one.nearest)
-
-    def test_a_quadratic_surface_leaves_no_residual(self) -> None:
-        """The columns of the largest scale end with the residual, its kurtosis and the bend."""
-        u, v = np.random.default_rng(0).uniform(-1, 1, (2, 4000))
-        points = np.stack([u, v, 0.2 * u * u - 0.1 * v * v], axis=1)
-        queries = points[np.hypot(u, v) < 0.1]
-        last = np.exp(describe(points, queries).description[:, -9:])
-        thickness, residual, kurtosis = last[:, 1], last[:, -3], last[:, -2]
-        assert (thickness > 10 * FLOOR).all()
-        assert (residual < 2 * FLOOR).all()
-        assert (np.abs(kurtosis - 3) < 1.5).all()
-
-    def test_fits_the_network(self) -> None:
-        points = noisy("sphere", 400, 0.02)
-        description = describe(points, points[:5]).description
-        network = load_network()
-        assert description.shape[1] == len(network.mean) == len(network.std)
-        ratio, spread = network.read(description)
-        assert ratio.shape == spread.shape == (5,)
-
-    def test_the_network_says_where_it_comes_from(self) -> None:
-        file = importlib.resources.files("pdflow.noise") / "estimate.json"
-        about = json.loads(file.read_text("utf-8"))["about"]
-        assert set(about) == {"made by", "commit", "seed", "data"}
-
-
-def test_weighted_median_is_the_mean_of_the_middle_fifth_for_equal_weights() -> None:
-    values = np.random.default_rng(0).random(100)
-    middle = np.sort(values)[40:60].mean()
-    assert weighted_median(values, np.full(100, 0.3)) == pytest.approx(middle)
-
-
 def test_a_search_gives_the_estimate_of_its_points() -> None:
     rng = np.random.default_rng(5)
     points = rng.normal(size=(3000, 3)) * [1, 1, 0.02]
@@ -284,15 +236,48 @@ def test_clumps_of_few_points_far_away_do_not_vote() -> None:
     assert among.at(clumps[0][:1])[0] < 3 * alone.sigma
 
 
-def test_where_noise_is_seen_more_is_believed() -> None:
-    """Half of a plane is noisy, and more of it quiet."""
+def test_noise_is_that_around_a_place() -> None:
+    """A third of a plane is noisy, the rest is quiet."""
     rng = np.random.default_rng(4)
     plane = rng.random((6000, 3)) * [3, 1, 0]
     noisy = plane + np.where(plane[:, :1] < 1, 0.02, 0.0) * rng.normal(size=plane.shape)
     found = estimate_noise(noisy)
     loud, quiet = found.at(np.array([[0.4, 0.5, 0.0], [2.4, 0.5, 0.0]]))
-    assert found.sigma < 0.005
-    assert quiet < 1e-4
-    assert 0.008 < loud < 0.02
+    assert 0.003 < found.sigma < 0.015
+    assert quiet < 0.7 * found.sigma
+    assert 0.004 < loud < 0.022
     empty = NoiseEstimate(0.5, 0.5, 0.1, True)
     assert empty.at(np.zeros((2, 3))).tolist() == [0.5, 0.5]
+
+
+class TestScans:
+    """Scenes with seeds that the network was not fitted to."""
+
+    @pytest.mark.parametrize("kind", ["strokes", "sparse-detail", "sharp-edges", "rods"])
+    def test_clean_detail_is_not_taken_for_noise(self, kind: str) -> None:
+        case = make_case(kind, 20_001, 4000, 0.0)
+        found = estimate_noise(case.noisy)
+        assert found.sigma_over_spacing < 0.05
+        assert found.at(case.noisy[::10]).max() < 0.15 * found.spacing
+
+    @pytest.mark.parametrize("kind", ["scan-lines", "strokes", "rods", "fading", "rotating-head"])
+    def test_independent_noise(self, kind: str) -> None:
+        case = make_case(kind, 20_001, 4000, 0.01)
+        truth = float(np.sqrt(np.nanmean(case.sigma**2)))
+        assert estimate_noise(case.noisy).sigma == pytest.approx(truth, rel=0.3)
+
+    @pytest.mark.parametrize("kind", ["depth-camera", "correlated", "registration"])
+    def test_correlated_noise(self, kind: str) -> None:
+        case = make_case(kind, 20_000, 4000, 0.01)
+        truth = float(np.sqrt(np.nanmean(case.sigma**2)))
+        found = estimate_noise(case.noisy)
+        assert truth / 1.6 < found.sigma < 1.6 * truth
+        assert found.kind != "independent"
+
+    def test_independent_noise_is_called_so(self) -> None:
+        found = estimate_noise(noisy("torus", 5000, 0.01))
+        assert found.kind == "independent"
+        assert found.error < 0.2
+
+    def test_a_clean_cloud_has_no_kind(self) -> None:
+        assert estimate_noise(noisy("torus", 5000, 0.0)).kind == "none"

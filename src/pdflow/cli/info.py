@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -37,6 +38,14 @@ CLASSES = {
     18: "high noise",
 }
 """Names that LAS 1.4 gives to the codes of its attribute `classification`."""
+
+NOISE_KINDS = {
+    "independent": "independent from point to point",
+    "correlated": "correlated between neighbours, as in depth cameras or badly registered scans",
+    "unclear": "of unclear kind: noise cannot be told from fine detail here",
+    "none": "next to none",
+}
+"""What the kinds of a noise estimate mean."""
 
 
 def run(
@@ -141,6 +150,8 @@ def _noise(chunks: list[NDArray[np.float64]]) -> Result:
         "noise": estimate.sigma,
         "relative_noise": estimate.relative,
         "noise_is_reliable": estimate.reliable,
+        "noise_kind": estimate.kind,
+        "noise_error": estimate.error,
     }
 
 
@@ -164,9 +175,7 @@ def _describe(result: Result) -> str:
     if result.get("density") is not None:
         blocks.append(("density", [f"{result['density']:.4g} points per square unit of ground"]))
     if "noise" in result:
-        share = f"{100 * result['relative_noise']:.3g} % of the bounding sphere's radius"
-        doubt = "" if result["noise_is_reliable"] else "; rough because there are few points"
-        blocks.append(("noise", [f"{result['noise']:.6g}, estimated ({share}{doubt})"]))
+        blocks.append(("noise", _describe_noise(result)))
     attributes = result.get("attributes", {})
     if attributes:
         longest = max(map(len, attributes))
@@ -190,6 +199,17 @@ def _describe(result: Result) -> str:
 
 def _class_name(code: str) -> str:
     return CLASSES.get(int(code), "reserved" if int(code) < 64 else "user defined")
+
+
+def _describe_noise(result: Result) -> list[str]:
+    """The level, then how sure it is and which kind."""
+    share = f"{100 * result['relative_noise']:.3g} % of the bounding sphere's radius"
+    lines = [f"{result['noise']:.6g}, estimated ({share})"]
+    if not result["noise_is_reliable"]:
+        return [*lines, "rough because there are few points"]
+    if result["noise_kind"] != "none":
+        lines.append(f"typical error: a factor of {math.exp(result['noise_error']):.2f}")
+    return [*lines, NOISE_KINDS[result["noise_kind"]]]
 
 
 def _range(attribute: Result) -> str:

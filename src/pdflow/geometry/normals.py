@@ -69,7 +69,7 @@ def _fill_planes(
                     total += (points[other, i] - middle[i]) * (points[other, j] - middle[j])
                 matrix[i, j] = total
                 matrix[j, i] = total
-        _diagonalise(matrix, axes)
+        diagonalise(matrix, axes)
         least, most = 0, 0
         for i in range(1, 3):
             if matrix[i, i] < matrix[least, least]:
@@ -83,7 +83,7 @@ def _fill_planes(
 
 
 @compiled
-def _diagonalise(matrix: FloatArray, axes: FloatArray) -> None:
+def diagonalise(matrix: FloatArray, axes: FloatArray) -> None:
     """Rotate a symmetric 3 x 3 matrix, in place, until it is diagonal.
 
     axes  (3, 3) receives the eigenvectors as columns

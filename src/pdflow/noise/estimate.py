@@ -1,26 +1,23 @@
 """The noise level of a cloud, from the cloud alone.
 
-Gaussian noise blurs a surface into a layer. A neighbourhood that is larger than the noise and
-smaller than the shape shows how thick the layer is. The right size is not known beforehand, and
-at edges and thin parts there is none. So `describe` describes each of a thousand query points at
-seven neighbourhood sizes, by numbers that do not change with scale, place or rotation. A small
-network (two layers of 32 units) predicts the noise at each query and its own uncertainty. The
-estimate is the median, weighted by certainty, so queries that show no noise level hardly count.
+Noise blurs a surface into a layer. A neighbourhood that is larger than the noise and smaller than
+the shape shows how thick the layer is. The right size is not known beforehand, and at edges and
+thin parts there is none. So `describe` describes each of two thousand query points at seven
+neighbourhood sizes, by numbers that do not change with scale, place or rotation. How the residuals
+of a fitted surface grow with the size tells noise from detail: independent noise is there at once,
+noise that is correlated over some points grows and stops, detail goes on. A small network reads
+this, for each query and in the context of all others. Its certainty weights the queries.
 
-If the noise is wider than the largest neighbourhood, as in dense clouds, the cloud is thinned at
-random, which does not change its noise, and estimated again.
+If the noise is wider than the largest neighbourhood, as in dense clouds, the cloud is thinned,
+which does not change its noise, and estimated again.
 
-The network's coefficients lie in `estimate.json`; `benchmarks/fit_noise_estimate.py` makes them.
 docs/noise.md has the method in full, its accuracy, and what did not help.
 """
 
 from __future__ import annotations
 
-import functools
-import importlib.resources
-import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,41 +25,33 @@ from numpy.typing import ArrayLike
 from pdflow.geometry.arrays import FloatArray, finite_points
 from pdflow.geometry.frame import Frame, unit_sphere
 from pdflow.geometry.seeds import generator
-from pdflow.noise.neighborhoods import FLOOR as FLOOR
-from pdflow.noise.neighborhoods import (
-    REACH_SCALE,
-    Neighborhoods,
-    describe_neighbors,
-    neighbors_of,
-)
-from pdflow.noise.neighborhoods import describe as describe
-from pdflow.noise.sampling import stable_sample
+from pdflow.noise.network import Network, load_network, weighted_quantile
+from pdflow.noise.sampling import Sample, stable_sample
 
 if TYPE_CHECKING:
     from pdflow.geometry.neighbors import NeighborSearch
+    from pdflow.noise.neighborhoods import Neighborhoods
 
 FEW_POINTS = 1000
 """In smaller clouds, the larger neighbourhoods cover half of the shape."""
 
-QUERIES = 1000
-"""Number of query points; twice as many take twice the time and are not more accurate."""
+FEWEST_POINTS = 30
+"""Fewer points show no noise."""
 
-OFFSET = 0.01
-"""The network predicts log(sigma / reach + OFFSET), which is finite without noise."""
-
-LOG_SPREADS = (-2.0, 3.0)
-"""Limits of the predicted uncertainty: a few very certain queries must not outvote all others."""
+QUERIES = 2000
+"""Number of query points, more or less."""
 
 LEAP = (0.08, 0.12)
 """A query whose smallest neighbourhood is within these shares of its reach lies, more or less, in
 an isolated clump; on a surface that share is about half."""
 
-MIDDLE = 0.2
-"""Share of the weight of all queries around the median that is averaged."""
+NEARBY, PRIOR = 64, 4.0
+"""Local noise is that of the NEARBY nearest queries, and of PRIOR further ones that show the
+cloud's noise and are as certain as queries are on average."""
 
-NEARBY, UPPER, BELIEVED = 64, 0.75, 0.6
-"""Local noise is the UPPER quantile over the NEARBY nearest queries times BELIEVED, if that exceeds
-the cloud's noise; chosen on held-out shapes with noise in one direction and in all."""
+SAME, MOST_LOCAL = 1.25, 4.0
+"""Local noise within the first factor of the cloud's may be chance; beyond, it differs by the rest.
+More than the second is detail: range and grazing angle explain no more."""
 
 RATIOS = (0.6, 0.7)
 """Between these sigma / reach, the largest neighbourhood becomes too narrow and a thinned cloud
@@ -74,27 +63,42 @@ THINNED_RATIO = 0.5
 FEWEST_THINNED = 5000
 """Clouds are not thinned below this number of points."""
 
+MEAN_WEIGHT = 0.7
+"""Of points in a thinned cloud."""
+
 RADIUS_EXCESS = 2.0
 """Noise widens the bounding sphere by about this many standard deviations (1.2 to 2.8)."""
+
+TOLD_APART, SURE = 0.75, 0.45
+"""The kind of noise needs this probability, and an expected error of the level below SURE."""
+
+KIND_FROM = 0.1
+"""Noise below this many spacings shows no kind."""
 
 
 @dataclass(frozen=True)
 class NoiseEstimate:
     """The noise of a cloud, estimated from the cloud.
 
-    sigma     standard deviation along each axis, in the cloud's own unit
+    sigma     standard deviation across the surface, in the cloud's own unit: the root of its mean
+              square over the points
     relative  sigma over the radius of the bounding sphere of the clean shape; 0.01 is what papers
               call 1 %
     spacing   median distance from a point to its nearest neighbour, without duplicates
     reliable  False with fewer than 1000 distinct points, where sigma is rough; with fewer than 30,
               sigma is 0
-    queries   (Q, 3) points where the noise was measured, and `local` (Q,), the sigma at each
+    queries   (Q, 3) points where the noise was measured, `local` (Q,), the sigma at each, and
+              `certainty` (Q,), how much each counts
+    kind      "independent" from point to point; "correlated" over some neighbours, as in depth
+              cameras and badly registered scans; "unclear" if noise cannot be told from detail, or
+              one kind from the other; "none" if there is next to no noise
+    error     expected error of sigma: 0.2 means a factor of 1.2 or less in about half of all cases
 
     >>> rng = np.random.default_rng(0)
     >>> plane = rng.random((2000, 3)) * [1, 1, 0]
     >>> noise = estimate_noise(plane + 0.01 * rng.normal(size=(2000, 3)))
-    >>> noise.reliable, round(noise.sigma, 2)
-    (True, 0.01)
+    >>> noise.reliable, round(noise.sigma, 2), noise.kind
+    (True, 0.01, 'independent')
     >>> noise.at(np.array([[0.5, 0.5, 0.0]])).shape
     (1,)
     """
@@ -105,21 +109,31 @@ class NoiseEstimate:
     reliable: bool
     queries: FloatArray = field(default_factory=lambda: np.empty((0, 3)), compare=False, repr=False)
     local: FloatArray = field(default_factory=lambda: np.empty(0), compare=False, repr=False)
+    certainty: FloatArray = field(default_factory=lambda: np.empty(0), compare=False, repr=False)
+    kind: str = "unclear"
+    error: float = 1.0
 
     def at(self, places: FloatArray) -> FloatArray:
-        """(P,): the noise around places (P, 3): sigma, or more if nearby queries show more.
+        """(P,): the noise around places (P, 3).
 
-        Noise in one direction does not show on surfaces along it, so most of a cloud may look
-        clean.
+        It differs from `sigma` where nearby queries are certain of more or less. Noise along rays
+        does not show on surfaces along them, and grows with the range.
         """
         from pdflow.geometry.neighbors import knn
 
         everywhere = np.full(len(places), self.sigma)
-        if not len(self.local):
+        if not len(self.local) or self.sigma == 0:
             return everywhere
-        nearby = knn(self.queries, places, min(NEARBY, len(self.local)))[1]
-        seen = np.quantile(self.local[nearby], UPPER, axis=1)
-        return np.asarray(np.maximum(everywhere, BELIEVED * seen))
+        sq_distances, near = knn(self.queries, places, min(NEARBY, len(self.local)))
+        # Down to 0 at the farthest, so that the result changes smoothly with the place.
+        weights = 1 - sq_distances / np.maximum(sq_distances[:, -1:], np.finfo(float).tiny)
+        certainty = self.certainty if len(self.certainty) else np.ones(len(self.local))
+        weights = weights * certainty[near]
+        prior = PRIOR * certainty.mean()
+        sq_sum = (weights * self.local[near] ** 2).sum(axis=1) + prior * self.sigma**2
+        factor = np.sqrt(sq_sum / (weights.sum(axis=1) + prior)) / self.sigma
+        less, more = np.minimum(factor * SAME, 1), np.clip(factor / SAME, 1, MOST_LOCAL)
+        return np.asarray(everywhere * less * more)
 
     @property
     def sigma_over_spacing(self) -> float:
@@ -128,14 +142,14 @@ class NoiseEstimate:
 
 
 def estimate_noise(points: ArrayLike | NeighborSearch, seed: int = 0) -> NoiseEstimate:
-    """The standard deviation per axis of the Gaussian noise on `points` (M, 3).
+    """The standard deviation of the noise on `points` (M, 3), across their surface.
 
     points  the cloud, or a search of its distinct points, whose tree is reused
     seed    chooses the query points
 
     The estimate scales with the cloud and does not change when the cloud moves, up to rounding.
     The order of rows and duplicates do not matter. A change of coordinates by 1e-7 of the cloud's
-    size hardly changes the estimate. A rotation selects other query points, which changes it by
+    size changes it by less than 0.1 %. A rotation selects other query points, which changes it by
     about one percent.
 
     >>> rng = np.random.default_rng(0)
@@ -147,96 +161,69 @@ def estimate_noise(points: ArrayLike | NeighborSearch, seed: int = 0) -> NoiseEs
     return estimate_with(load_network(), points, seed)
 
 
-class Network(NamedTuple):
-    """The network that predicts noise from descriptions of C numbers.
-
-    mean, std  (C,) of the descriptions it was fitted to
-    layers     (weights, bias) of each: (outputs, inputs) and (outputs,)
-    """
-
-    mean: FloatArray
-    std: FloatArray
-    layers: tuple[tuple[FloatArray, FloatArray], ...]
-
-    def read(self, description: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """log(sigma / reach + OFFSET) (Q,) and the log of its expected error (Q,).
-
-        description  (Q, C)
-        """
-        # Inputs far outside the fitted range must not cause wild predictions.
-        x = np.clip((description - self.mean) / self.std, -5, 5)
-        for weights, bias in self.layers[:-1]:
-            x = x @ weights.T + bias
-            x = 0.5 * x * (1 + np.tanh(0.5 * x))
-        weights, bias = self.layers[-1]
-        ratio, spread = (x @ weights.T + bias).T
-        return ratio, np.clip(spread, *LOG_SPREADS)
-
-
-def network_from(document: dict[str, Any]) -> Network:
-    """The network in a document that `benchmarks/fit_noise_estimate.py` wrote."""
-    layers = tuple(
-        (np.array(layer["weights"]), np.array(layer["bias"])) for layer in document["layers"]
-    )
-    return Network(np.array(document["mean"]), np.array(document["std"]), layers)
-
-
-@functools.cache
-def load_network() -> Network:
-    """The network shipped with the package."""
-    file = importlib.resources.files("pdflow.noise") / "estimate.json"
-    return network_from(json.loads(file.read_text("utf-8")))
-
-
 def estimate_with(
     network: Network, points: ArrayLike | NeighborSearch, seed: int = 0
 ) -> NoiseEstimate:
     """`estimate_noise` with another network."""
     from pdflow.geometry.distinct import distinct
     from pdflow.geometry.neighbors import NeighborSearch
+    from pdflow.noise.neighborhoods import describe_neighbors, neighbors_of
 
     generator(seed)  # refuses what is no seed
     search = points
     if not isinstance(search, NeighborSearch):
         search = NeighborSearch(distinct(finite_points(search))[0])
     given = search.points
-    if len(given) == 0:
-        return NoiseEstimate(0.0, 0.0, 0.0, False)
-    frame = unit_sphere(given)
-    if len(given) <= REACH_SCALE:
+    if len(given) < FEWEST_POINTS:
         return NoiseEstimate(0.0, 0.0, _spacing_of_few(search), False)
+    frame = unit_sphere(given)
     asked = stable_sample(given, frame, QUERIES, seed)
     queries = given[asked.rows]
     sq_distances, near = search.knn(queries, neighbors_of(len(given)))
     if not sq_distances[:, 1].all():  # duplicates
         return estimate_with(network, given, seed)
-    seen = describe_neighbors(frame.apply(given[near]), frame.apply(queries))
-    spacing = weighted_median(seen.nearest, asked.weights)
-    level = _agree(network, seen, queries, asked.weights)
+    seen = describe_neighbors(given, near, queries, unit=frame.scale)
+    spacing = weighted_quantile(seen.nearest, asked.weights, 0.5)
+    level = _agree(network, seen, queries, asked)
     level = _thinned(network, level, given, frame, len(given), seed)
-    sigma = level.sigma
     return NoiseEstimate(
-        sigma * frame.scale,
-        sigma / max(1 - RADIUS_EXCESS * sigma, 0.5),
+        level.sigma * frame.scale,
+        level.sigma / max(1 - RADIUS_EXCESS * level.sigma, 0.5),
         spacing * frame.scale,
         len(given) >= FEW_POINTS,
         level.queries,
         level.local * frame.scale,
+        level.certainty,
+        level.kind(spacing),
+        level.error,
     )
 
 
 class _Level(NamedTuple):
     """The noise at one density of a cloud, in its unit sphere.
 
-    sigma    noise of the cloud
-    ratio    sigma over the median reach
-    queries  (Q, 3) in the cloud's own unit, and `local` (Q,), the noise at each
+    sigma       noise of the cloud, and `error`, the expected error of its logarithm
+    ratio       sigma over the median reach
+    correlated  probability that the noise is correlated
+    queries     (Q, 3) in the cloud's own unit, `local` (Q,), the noise at each, and `certainty`
+                (Q,), how much each counts
     """
 
     sigma: float
+    error: float
     ratio: float
+    correlated: float
     queries: FloatArray
     local: FloatArray
+    certainty: FloatArray
+
+    def kind(self, spacing: float) -> str:
+        """The `kind` of a NoiseEstimate, in a cloud of this spacing."""
+        if self.sigma < KIND_FROM * spacing:
+            return "none" if self.error < SURE else "unclear"
+        if self.error > SURE or 1 - TOLD_APART < self.correlated < TOLD_APART:
+            return "unclear"
+        return "correlated" if self.correlated > 0.5 else "independent"
 
 
 def _thinned(
@@ -249,25 +236,32 @@ def _thinned(
 
     Between the two RATIOS both have a share, so that the result changes smoothly with the noise.
     """
+    from pdflow.geometry.neighbors import knn
+    from pdflow.noise.neighborhoods import describe_neighbors, neighbors_of
+
     low, high = RATIOS
     share = min(max((level.ratio - low) / (high - low), 0.0), 1.0)
     if share == 0 or count <= FEWEST_THINNED:
         return level
     # The reach grows like count^(-1/2) on a surface and like count^(-1/3) in a volume.
     fewer = max(FEWEST_THINNED, int(count * (THINNED_RATIO / level.ratio) ** 2.5))
-    left = stable_sample(points, frame, fewer, seed)
-    asked = left.first(QUERIES / len(points))
+    left = stable_sample(points, frame, round(fewer / MEAN_WEIGHT), seed)
+    thin, asked = points[left.rows], left.first(QUERIES / len(points))
     queries = points[asked.rows]
-    seen = describe(frame.apply(points[left.rows]), frame.apply(queries))
-    deeper = _agree(network, seen, queries, asked.weights)
+    near = knn(thin, queries, neighbors_of(len(thin), MEAN_WEIGHT))[1]
+    seen = describe_neighbors(thin, near, queries, left.weights, frame.scale)
+    deeper = _agree(network, seen, queries, asked)
     deeper = _thinned(network, deeper, points, frame, fewer, seed)
     if share == 1:
         return deeper
     return _Level(
         level.sigma ** (1 - share) * deeper.sigma**share,
+        (1 - share) * level.error + share * deeper.error,
         level.ratio,
+        (1 - share) * level.correlated + share * deeper.correlated,
         np.concatenate([level.queries, deeper.queries]),
         np.concatenate([level.local, deeper.local]),
+        np.concatenate([(1 - share) * level.certainty, share * deeper.certainty]),
     )
 
 
@@ -277,38 +271,25 @@ def _spacing_of_few(search: NeighborSearch) -> float:
     return float(np.sqrt(np.median(search.knn(search.points, 2)[0][:, 1])))
 
 
-def _agree(
-    network: Network, seen: Neighborhoods, queries: FloatArray, weights: FloatArray
-) -> _Level:
-    """What queries (Q, 3) with weights (Q,) say together.
+def _agree(network: Network, seen: Neighborhoods, queries: FloatArray, asked: Sample) -> _Level:
+    """What queries (Q, 3) say together.
 
-    Each query is weighted by the network's certainty as well. Queries in isolated clumps, whose
-    reach extends to another surface, do not count, unless there are no others.
+    Queries in isolated clumps, whose reach extends to another surface, do not count, unless there
+    are no others.
     """
-    log_ratio, log_spread = network.read(seen.description)
-    local = np.maximum(np.exp(log_ratio) - OFFSET, 0) * seen.reach
-    # The first column is the distance to neighbour SCALES[0] over the reach.
+    # The first column is the radius of the smallest neighbourhood over the reach.
     low, high = LEAP
     on_surface = np.clip((np.exp(seen.description[:, 0]) - low) / (high - low), 0, 1)
-    if not on_surface.any():
-        on_surface[:] = 1.0
-    sigma = weighted_median(local, weights * on_surface * np.exp(-2 * log_spread))
-    sees = on_surface > 0
-    reach = weighted_median(seen.reach, weights)
-    return _Level(sigma, sigma / reach, queries[sees], local[sees])
-
-
-def weighted_median(values: FloatArray, weights: FloatArray) -> float:
-    """The mean of the MIDDLE of the values, the share of all weight around the median.
-
-    A single value never decides, so the result changes smoothly with values and weights.
-
-    >>> weighted_median(np.array([3.0, 1.0, 2.0]), np.array([1.0, 1.0, 5.0]))
-    2.0
-    """
-    order = np.argsort(values, kind="stable")
-    total = np.cumsum(weights[order])
-    low, high = (0.5 - MIDDLE / 2) * total[-1], (0.5 + MIDDLE / 2) * total[-1]
-    shares = np.clip(total, low, high)
-    shares = np.diff(shares, prepend=low)
-    return float((shares * values[order]).sum() / (high - low))
+    weights = asked.weights * (on_surface if on_surface.any() else 1.0)
+    reading = network.read(seen.description, seen.reach, weights)
+    sigma = reading.level(weights)
+    reach = weighted_quantile(seen.reach, asked.weights, 0.5)
+    return _Level(
+        sigma,
+        reading.expected_error,
+        sigma / reach,
+        reading.correlated,
+        queries,
+        reading.local,
+        weights * reading.certainty,
+    )
