@@ -1,6 +1,7 @@
 """Tiles against the whole cloud: equal results, flat memory, linear time, little overhead.
 
     python benchmarks/bench_tiles.py equal       three densities: tiled beside whole, and a picture
+                                                 (count and network may follow)
     python benchmarks/bench_tiles.py overhead    1M points: seconds in tiles over seconds as a whole
     python benchmarks/bench_tiles.py memory      1M to 30M points at 2 GiB, with a small network
     python benchmarks/bench_tiles.py workers     two local Dask workers beside one
@@ -104,9 +105,10 @@ def in_tiles(source: Path, target: Path, model: PDFlow, largest: int, **options:
     return TileRun(Inputs([source]), [target], None, model, "cpu", {**OPTIONS, **options}, largest)
 
 
-def equal(folder: Path, count: int) -> None:
+def equal(folder: Path, count: int, network: str = "pdflow") -> None:
     """Three densities in one unit: tiled beside whole, by the share of points that agree."""
-    model = load_model("pdflow")
+    print(f"network {network}")
+    model = load_model(network)
     for density in (0.25, 1.0, 16.0):
         source, target = folder / "noisy.ply", folder / "clean.ply"
         cloud = PointCloud.concatenate(strips(count, density))
@@ -299,7 +301,7 @@ def main() -> None:
         "paper": paper,
     }
     with tempfile.TemporaryDirectory() as folder:
-        jobs[given.what](Path(folder), count)
+        jobs[given.what](Path(folder), count, *given.rest[1:])
 
 
 if __name__ == "__main__":

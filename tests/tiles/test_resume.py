@@ -134,6 +134,21 @@ def test_other_options_or_inputs_are_refused(
         tile_run([noisy], [out], iterations=1)()
 
 
+def test_what_a_kill_during_removal_left_is_not_used(
+    tmp_path: Path, noisy: Path, tile_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "clean.las"
+    with monkeypatch.context() as patch:
+        patch.setattr("pdflow.tiles.state.shutil.rmtree", lambda *_, **__: None)
+        tile_run([noisy], [out], iterations=1)()
+    assert (state_folder([out]) / "index.npz").exists()
+    moved = PointCloud(np.random.default_rng(1).random((3000, 3)) * [300, 10, 0.1])
+    write(tmp_path / "other.las", moved)
+    tile_run([tmp_path / "other.las"], [tmp_path / "alone.las"], iterations=1)()
+    tile_run([tmp_path / "other.las"], [out], iterations=1)()
+    assert out.read_bytes() == (tmp_path / "alone.las").read_bytes()
+
+
 @pytest.mark.skipif(os.name == "nt", reason="no locks on Windows")
 def test_two_runs_do_not_share_a_folder(tmp_path: Path, noisy: Path, tile_run: MakeRun) -> None:
     out = tmp_path / "clean.las"

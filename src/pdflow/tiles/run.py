@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -28,7 +27,15 @@ from pdflow.tiles.stages import (
     passes_made,
     save_survey,
 )
-from pdflow.tiles.state import file_facts, locked, model_facts, open_store, state_folder, write_json
+from pdflow.tiles.state import (
+    file_facts,
+    locked,
+    model_facts,
+    open_store,
+    remove_store,
+    state_folder,
+    write_json,
+)
 from pdflow.tiles.store import Store, writing
 from pdflow.tiles.workers import Workers, this_process
 
@@ -80,7 +87,7 @@ class TileRun:
                 report = _report(totals, noise, made, partitions, seconds)
                 written.append((totals, report))
             open_tiles.cache_clear()
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_store(folder)
         return written
 
     def _asked(self) -> dict[str, Any]:

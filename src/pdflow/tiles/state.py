@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,9 @@ from pdflow.weights import save_model
 
 SUFFIX = ".pdflow-tiles"
 """Of the folder beside an output, or in a directory of outputs, that keeps the state of a run."""
+
+
+LOCK = "lock"
 
 
 def state_folder(outputs: Sequence[Path]) -> Path:
@@ -71,9 +75,25 @@ def open_store(folder: Path, asked: Mapping[str, Any], model: PDFlow) -> Store:
             )
         return Store(folder)
     with writing(folder):
+        _clear(folder)  # of a run that was killed before it had begun, or while it was removed
         save_model(folder / "model.safetensors", model, {})
         write_json(found, job)
     return Store(folder)
+
+
+def remove_store(folder: Path) -> None:
+    """Remove the folder of a run that is complete; from the first moment on it cannot be used."""
+    (folder / "job.json").unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _clear(folder: Path) -> None:
+    """Remove everything but the lock."""
+    for path in folder.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.name != LOCK:
+            path.unlink()
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -97,7 +117,7 @@ def locked(folder: Path) -> Iterator[None]:
     except ImportError:  # Windows
         yield
         return
-    with (folder / "lock").open("w") as file:
+    with (folder / LOCK).open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
