@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import re
-import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -99,34 +97,6 @@ def test_the_shipped_example_is_whole_and_small():
     assert len(mesh.faces)
     files = [p for p in (ROOT / "examples").iterdir() if p.is_file()]
     assert sum(p.stat().st_size for p in files) < 1_000_000
-
-
-@pytest.fixture
-def examples_beside(tmp_path, monkeypatch):
-    """A working directory like that of a reader of the README: the examples, and some scans."""
-    shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    (tmp_path / "scans").mkdir()
-    clean = pdflow.read(tmp_path / "examples" / "gear.ply")
-    pdflow.write(tmp_path / "scans" / "a.laz", clean[:100])
-    pdflow.write(tmp_path / "huge.laz", clean)
-    monkeypatch.chdir(tmp_path)
-
-
-def test_the_commands_in_the_readme_work(examples_beside, capsys):
-    from pdflow.cli.main import main
-
-    section = (ROOT / "README.md").read_text().split("\n## The commands\n")[1].split("\n## ")[0]
-    lines = re.findall(r"^    pdflow (.+)$", section, re.M)
-    assert len(lines) >= 6
-    for line in lines:
-        assert main(shlex.split(line, comments=True)) == 0, (line, capsys.readouterr().err)
-
-
-def test_the_python_in_the_readme_works(examples_beside):
-    blocks = re.findall(r"```python\n(.+?)```", (ROOT / "README.md").read_text(), re.S)
-    assert len(blocks) == 2
-    exec(compile("\n".join(blocks), "README.md", "exec"), {})
-    assert len(pdflow.read("huge.ply")) == 10_000
 
 
 def test_the_pictures_in_the_readme_are_there_and_small():
