@@ -254,9 +254,9 @@ class Browser:
             self.complaints.append(str(details["exceptionDetails"]))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """A browser for the tests of one file."""
+    """One browser for all tests of this process."""
     if CHROMIUM is None:
         pytest.skip("no Chromium")
     browser = Browser(tmp_path_factory.mktemp("profile"))

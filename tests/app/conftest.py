@@ -20,6 +20,7 @@ pytest.importorskip("starlette", reason="no extra app")
 pytest.importorskip("uvicorn", reason="no extra app")
 
 LIMIT_MB = 1
+QUICK = ("--model", "pdflow-fast")
 PATIENCE = 120.0
 
 # A process in the background of a script inherits that SIGINT is ignored.
@@ -40,7 +41,8 @@ class App:
 
     def __init__(self, folder: Path, *words: str) -> None:
         self.folder, self.keys = folder, []
-        line = [sys.executable, "-u", "-c", CODE, "app", "--no-open", f"--limit={LIMIT_MB}", *words]
+        own = ["--no-open", f"--limit={LIMIT_MB}", *QUICK]
+        line = [sys.executable, "-u", "-c", CODE, "app", *own, *words]
         self.process = subprocess.Popen(
             line,
             stdout=subprocess.PIPE,
@@ -122,13 +124,19 @@ class App:
 
 
 @pytest.fixture
+def quick() -> tuple[str, str]:
+    """The words of a command line that choose the network of the app."""
+    return QUICK
+
+
+@pytest.fixture
 def app_class() -> type[App]:
     return App
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def running_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
-    """An app for the tests of one file; afterwards nothing of it is left."""
+    """One app for all tests of this process; afterwards nothing of it is left."""
     running = App(tmp_path_factory.mktemp("app"))
     yield running
     code, said = running.end()

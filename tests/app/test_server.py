@@ -13,7 +13,7 @@ import pytest
 from pdflow import PointCloud, TriangleMesh, write, write_mesh
 
 
-def test_a_file_comes_back_as_the_command_line_would_write_it(app, scan, pdflow, tmp_path):
+def test_a_file_comes_back_as_the_command_line_would_write_it(app, scan, pdflow, quick, tmp_path):
     key = app.open(scan)
     facts = app.ask("GET", f"clouds/{key}")["facts"]
     assert (facts["points"], facts["dropped"]) == (600, 0)
@@ -24,7 +24,7 @@ def test_a_file_comes_back_as_the_command_line_would_write_it(app, scan, pdflow,
     assert (state["error"], state["result"]["iterations"]) == ("", 1)
     response, body = app.request("GET", f"clouds/{key}/result")
     assert response.headers["Content-Disposition"] == 'attachment; filename="scan_denoised.las"'
-    outcome = pdflow("denoise", scan, "-o", tmp_path / "clean.las", "--iterations", "1")
+    outcome = pdflow("denoise", scan, "-o", tmp_path / "clean.las", "--iterations", "1", *quick)
     assert outcome.code == 0
     assert body == (tmp_path / "clean.las").read_bytes()
     _, page = app.request("GET", f"clouds/{key}/page")

@@ -12,7 +12,7 @@ from pdflow import PointCloud, read, write
 from pdflow.app import tasks, worker
 from pdflow.app.tasks import Task, run_task
 
-OPTIONS = {"model": "pdflow-fbm", "device": "cpu", "iterations": 1}
+OPTIONS = {"model": "pdflow-fast", "device": "cpu", "iterations": 1}
 
 
 @pytest.fixture
