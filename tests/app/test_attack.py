@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -76,12 +77,24 @@ def attack(app, body):
         # A form is no cloud: its bytes are a broken file, and nobody parses its headers.
         forms = list(pool.map(lambda n: send_form(app, form), range(5)))
         assert set(forms) <= {201, 503}
+    settle(app)
     app.forget_all()
+
+
+def settle(app):
+    """Wait for all jobs: a cloud that is closed while it is worked on takes the worker with it."""
+    for key in app.keys:
+        while True:
+            response, answer = app.request("GET", f"clouds/{key}")
+            if response.status == 404 or json.loads(answer)["state"] in ("ready", "failed"):
+                break
+            time.sleep(0.02)
 
 
 def resident(app):
     """Kilobytes of the server and its worker."""
-    pids = [app.process.pid, *app.workers()]
+    (worker,) = app.workers()
+    pids = [app.process.pid, worker]
     lines = [Path(f"/proc/{pid}/status").read_text().split("VmRSS:")[1] for pid in pids]
     return sum(int(line.split()[0]) for line in lines)
 
