@@ -22,9 +22,9 @@ from pdflow.geometry.arrays import FloatArray
 FLOOR = 1e-3
 """Smallest length in a description, in reaches: it hides rounding."""
 
-DEVIATION, NEAR_DEVIATION, MIDDLE_DEVIATION = -3, 12, 39
-"""Columns of a description with the deviation from a quadratic surface in the neighbourhoods of
-270, 16 and 90 points."""
+DEVIATION = -3
+"""Column of a description with the deviation from a quadratic surface in the largest
+neighbourhood."""
 
 OFFSET = 0.005
 """The network predicts log(sigma / reach + OFFSET), which is finite without noise."""
@@ -35,11 +35,6 @@ LOG_SPREADS = (-2.0, 3.0)
 MOST = 1.5
 """Noise is at most this many times the deviation from a quadratic surface in the largest
 neighbourhood: whatever the network was not fitted to, it cannot find noise where there is none."""
-
-LEAST, GROWTH = 0.45, (1.2, 1.5)
-"""Noise is at least this share of the deviation in 16 points, if that in 90 points is larger by
-less than these factors, more or less: detail would have grown. So a noisy part of a quiet cloud is
-seen; two parallel sheets, 4 sigma apart, have a deviation of 2.2 sigma."""
 
 WINSORISED = (0.05, 0.9)
 """The level of a cloud takes local levels below and above these quantiles for the quantiles."""
@@ -96,7 +91,7 @@ class Network(NamedTuple):
         ratio, spread = self._apply("query", third).T
         expected, kind = self._apply("cloud", context)
         return Reading(
-            _bounded(np.exp(ratio) - OFFSET, description) * reach,
+            np.clip(np.exp(ratio) - OFFSET, 0, MOST * _deviation(description)) * reach,
             np.exp(-2 * np.clip(spread, *LOG_SPREADS)),
             float(np.exp(np.clip(expected, -4, 1))),
             float(1 / (1 + np.exp(-kind))),
@@ -136,13 +131,9 @@ def weighted_quantile(values: FloatArray, weights: FloatArray, share: float) -> 
     return float(np.interp(share * total[-1], total - 0.5 * ordered, values[order]))
 
 
-def _bounded(ratio: FloatArray, description: FloatArray) -> FloatArray:
-    """Noise (Q,) in reaches, within what the deviations in a description (Q, C) allow."""
-    columns = description[:, [DEVIATION, NEAR_DEVIATION, MIDDLE_DEVIATION]]
-    far, near, middle = np.sqrt(np.maximum(np.exp(2 * columns) - FLOOR**2, 0)).T
-    low, high = GROWTH
-    flat = np.clip((high * near - middle) / (high - low), 0, near)
-    return np.asarray(np.clip(ratio, LEAST * flat, np.maximum(MOST * far, LEAST * flat)))
+def _deviation(description: FloatArray) -> FloatArray:
+    """(Q,): from the quadratic surface of the largest neighbourhood, in reaches."""
+    return np.asarray(np.sqrt(np.maximum(np.exp(2 * description[:, DEVIATION]) - FLOOR**2, 0)))
 
 
 def _silu(x: FloatArray) -> FloatArray:
