@@ -284,3 +284,30 @@ def test_the_bar_names_the_stages(
     shown = capsys.readouterr().err
     places = [shown.index(f"noisy.ply: {stage}") for stage in ("measuring noise", "pass 1 of 1")]
     assert shown.index("loading the network") < places[0] < places[1]
+
+
+def _with_outlier(path: Path) -> Path:
+    far = pdflow.read(path).points
+    far[0] = 3.0
+    marked = path.with_name("far.las")
+    pdflow.write(marked, pdflow.PointCloud(far, {"classification": np.full(len(far), 2, "u1")}))
+    return marked
+
+
+@pytest.mark.parametrize(("words", "code"), [([], 7), (["--outlier-class", "18"], 18)])
+def test_marked_outliers_are_noise_in_las(
+    noisy: Path, tmp_path: Path, words: list[str], code: int
+) -> None:
+    out = tmp_path / "out.las"
+    command = ["denoise", str(_with_outlier(noisy)), str(out), "--iterations", "1"]
+    assert main([*command, "--outliers", "mark", *words]) == 0
+    attributes = pdflow.read(out).attributes
+    assert attributes["classification"][0] == code
+    assert set(np.unique(attributes["classification"])) == {2, code}
+    assert "outlier" not in attributes
+
+
+def test_a_class_needs_marks(noisy: Path, tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
+    words = ["denoise", str(noisy), str(tmp_path / "out.las"), "--outlier-class", "7"]
+    assert main(words) != 0
+    assert "needs --outliers mark" in capfd.readouterr().err

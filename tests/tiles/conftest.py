@@ -52,7 +52,8 @@ def small_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
 
 OPTIONS: dict[str, Any] = {
     "mode": "points", "iterations": 2, "partitions": 1, "overlap": 3.0, "radius": None,
-    "noise": "auto", "max_move": None, "outliers": "keep", "displacement": False, "seed": None,
+    "noise": "auto", "max_move": None, "outliers": "keep",
+    "outlier_class": None, "displacement": False, "seed": None,
 }  # fmt: skip
 
 

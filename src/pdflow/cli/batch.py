@@ -19,7 +19,12 @@ from pdflow.cli.files import Job, naming, read_finite, target_format
 from pdflow.cli.progress import Result, progress, say_results
 from pdflow.errors import PdflowError
 from pdflow.lazy import require
-from pdflow.pipeline.history import with_digits, with_history
+from pdflow.pipeline.history import (
+    outlier_class,
+    with_digits,
+    with_history,
+    with_outlier_class,
+)
 
 if TYPE_CHECKING:
     from pdflow.cloud import PointCloud
@@ -213,6 +218,8 @@ class FilesIn:
             steps.stage("writing")
             target = target_format(job.target, self.to)
             clean = with_digits(denoised.cloud, cloud, target.name)
+            code = outlier_class(vars(self.denoiser), target.name)
+            clean = with_outlier_class(clean, code)
             job.write(with_history(clean, self.history, target.name), self.to)
             if self.plot is not None:
                 steps.stage("drawing")

@@ -102,9 +102,18 @@ def run(
         str,
         option(
             "--outliers WHAT",
-            "Outliers, points far from any surface: keep, mark (adds a column) or remove.",
+            "Outliers, points off any surface: keep, mark (class in LAS, else column) or remove.",
         ),
     ] = "keep",
+    outlier_class: Annotated[
+        int | None,
+        option(
+            "--outlier-class N",
+            "Class that marked outliers get instead of a column; default: 7, in LAS files only.",
+            min=0,
+            max=255,
+        ),
+    ] = None,
     displacement: Annotated[
         bool, option("--displacement", "Store the displacement of each point as an attribute.")
     ] = False,
@@ -160,6 +169,8 @@ def run(
     kept. Clouds that do not fit in memory are done in tiles; files that touch are one cloud. The
     same command goes on after a stop.
     """
+    if outlier_class is not None and outliers != "mark":
+        raise PdflowError("--outlier-class needs --outliers mark: nothing else marks points.")
     inputs, output = split_output(files, output)
     jobs = plan_clouds(inputs, output, to, folders=True)
     protect_inputs(jobs, overwrite)
@@ -187,6 +198,7 @@ def run(
         max_move=max_move,
         where=_condition(classes, where),
         outliers=cast("Outliers", outliers),
+        outlier_class=outlier_class,
         displacement=displacement,
         seed=seed,
     )

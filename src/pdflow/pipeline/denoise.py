@@ -32,13 +32,12 @@ from pdflow.model import PDFlow
 from pdflow.noise.estimate import NoiseEstimate
 from pdflow.parallel import fill_rows
 from pdflow.pipeline.large import Layout, lay_out
-from pdflow.pipeline.likelihood import find_unlikely_points
 from pdflow.pipeline.normalise import Normalised
 from pdflow.pipeline.options import check_choice, checked_numbers
 from pdflow.pipeline.passes import Passed, Passes
 from pdflow.pipeline.patching import Cutting
 from pdflow.pipeline.plan import Plan, make_plan
-from pdflow.pipeline.progress import Stage, scaled
+from pdflow.pipeline.progress import Stage
 from pdflow.pipeline.restraint import count_held_back, hold_back
 from pdflow.pipeline.results import Denoised, Report, with_columns, without_row_metadata
 from pdflow.pipeline.selection import leave_out, select
@@ -59,8 +58,6 @@ OUTLIERS: tuple[Outliers, ...] = ("keep", "mark", "remove")
 
 OVERLAP = 3.0
 """Patches that a point is in by default: two of them are a few percent less accurate."""
-SHARE_OF_LIKELIHOOD = 0.6
-"""Share of a run that the search for outliers by likelihood takes, for the progress bar."""
 _LOG = logging.getLogger(__name__)
 Points = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -86,9 +83,11 @@ class Denoiser:
                 on no surface are not held back
     where       which points may move in mode "points"; the others stay and still show the surface:
                 a mask (M,), a condition such as "classification in 2,6", or None: all
-    outliers    "keep" leaves points without a surface near them where they are; "mark" and
-                "remove" also find outliers by the flow's likelihood, and add a column `outlier`
-                or drop the points; outliers never bend a surface
+    outliers    "keep" leaves isolated points where they are; "mark" and "remove" find all that
+                lie further off a surface than noise explains, and add a column `outlier` or drop
+                the points; outliers never bend a surface
+    outlier_class  class (0 to 255) that marked points get in files instead of a column; None: 7,
+                low noise, in LAS files only
     displacement  whether to add a column `displacement` with the way each point was moved
     seed        None decodes from the mean of the extra dimensions; a number draws them
 
@@ -111,6 +110,7 @@ class Denoiser:
     max_move: float | None = None
     where: str | NDArray[np.bool_] | None = field(default=None, compare=False)
     outliers: Outliers = "keep"
+    outlier_class: int | None = None
     displacement: bool = False
     seed: int | None = None
 
@@ -124,6 +124,8 @@ class Denoiser:
         for name in ("max_move", "where"):
             if getattr(self, name) is not None and self.mode != "points":
                 raise PdflowError(f"{name} needs mode='points': resampled points are new ones.")
+        if self.outlier_class is not None and self.outliers != "mark":
+            raise PdflowError("outlier_class needs outliers='mark': nothing else marks points.")
 
     @property
     def added(self) -> tuple[str, ...]:
@@ -156,8 +158,7 @@ class Denoiser:
         if isinstance(level, np.ndarray):
             level = level[given.first_rows]
         far, survey = self._survey(given.search, level, layout)
-        searching = 0.0 if self.outliers == "keep" else SHARE_OF_LIKELIHOOD
-        outlier = self.find_outliers(given.search, survey, scaled(advance, searching), layout, far)
+        outlier = self.find_outliers(given.search, survey, layout, far)
         surface = given.search.subset(~outlier)
         if layout is not None:
             layout = layout.take(~outlier)
@@ -171,7 +172,7 @@ class Denoiser:
             plan.partitions,
         )
         passed, apart = self._run_passes(
-            given, outlier, surface, noise, plan, scaled(advance, 1 - searching), begin, layout
+            given, outlier, surface, noise, plan, advance, begin, layout
         )
         begin("limiting motion")
         rows, moved, held = self._settle(given, outlier, surface, noise, passed, apart, layout)
@@ -199,39 +200,37 @@ class Denoiser:
         self, search: NeighborSearch, level: float | Points | None = None
     ) -> tuple[Mask, Survey]:
         """`survey_cloud` with the plan that the options or the noise ask for."""
-        return survey_cloud(search, level, self._plan)
+        return survey_cloud(search, level, self._plan, self.outliers != "keep")
 
     def find_outliers(
         self,
         search: NeighborSearch,
         survey: Survey,
-        progress: Progress,
         layout: Layout | None = None,
         far: Mask | None = None,
     ) -> Mask:
         """(U,): which points have no surface near them.
 
         far  (U,) those that are far from all others, if the survey saw all points
+
+        Unless outliers are asked for, only isolated points are held back: a point of the surface
+        that stays noisy does more harm than an outlier that moves.
         """
-        far = far_points(search, survey) if far is None else far
-        outlier = np.array(far)
-        if self.outliers != "keep" and not far.all():
-            surface = search.subset(~far)
-            part = None if layout is None else layout.take(~far)
-            outlier[~far] = find_unlikely_points(
-                self.model, surface, progress, part, survey.estimated_sigma
-            )
+        if far is None:
+            far = far_points(search, survey, None if layout is None else layout.thin)
         if layout is None:
-            require_surface(int(np.count_nonzero(~outlier)))
-        return outlier
+            require_surface(int(np.count_nonzero(~far)))
+        return far
 
     def _survey(
         self, search: NeighborSearch, level: float | Points | None, layout: Layout | None
     ) -> tuple[Mask | None, Survey]:
         """The survey of a cloud or of its sample; and its far points, if it saw all."""
-        if layout is None or layout.sampled is None:
+        if layout is None or (layout.sampled is None and self.outliers == "keep"):
             return self.survey(search, level)
-        return None, self.survey(layout.sample(search), rows_of(level, layout.sampled))[1]
+        if layout.sampled is not None:
+            level = rows_of(level, layout.sampled)
+        return None, self.survey(layout.sample(search), level)[1]
 
     def _plan(self, surface: NeighborSearch, noise: NoiseEstimate) -> Plan:
         """The passes and partitions that the caller or the noise asks for."""

@@ -1,10 +1,11 @@
-"""What a result says about how it was made, in formats with a place for it."""
+"""What formats ask of a result: its history, digits and classes."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pdflow import __version__
 
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
 
 COMMENTED = ("ply", "las", "laz")
 """Formats that get the line. A comment in a text file could stop other programs from reading it."""
+
+LOW_NOISE = 7
+"""The class of LAS for points that belong to nothing."""
 
 
 def describe_run(denoiser: Denoiser, model: str) -> str:
@@ -40,6 +44,32 @@ def with_digits(clean: PointCloud, noisy: PointCloud, format: str) -> PointCloud
 
     decimals = decimals_of(noisy.points)
     return clean if decimals is None else clean.with_points(clean.points.round(decimals + 1))
+
+
+def outlier_class(options: Mapping[str, Any], format: str) -> int | None:
+    """The class that outliers get in files of a format; None if they get no class.
+
+    options  of a run: `outliers` and `outlier_class`
+    """
+    if options["outliers"] != "mark":
+        return None
+    given: int | None = options["outlier_class"]
+    return LOW_NOISE if given is None and format in ("las", "laz") else given
+
+
+def with_outlier_class(cloud: PointCloud, code: int | None) -> PointCloud:
+    """A cloud whose outliers have a class instead of a mark in the column `outlier`."""
+    import numpy as np
+
+    from pdflow.cloud import PointCloud
+
+    if code is None:
+        return cloud
+    attributes = dict(cloud.attributes)
+    marks = attributes.pop("outlier")
+    classes = attributes.get("classification", np.zeros(len(cloud), np.uint8))
+    attributes["classification"] = np.where(marks, np.array(code, classes.dtype), classes)
+    return PointCloud(cloud.points, attributes, cloud.metadata)
 
 
 def with_history(cloud: PointCloud, line: str, format: str) -> PointCloud:

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from pdflow.cloud import PointCloud
 from pdflow.errors import PdflowError
 
+LARGEST_CLASS = 255
+"""Classes of points are bytes in LAS."""
+
 
 def check_choice(name: str, value: Any, allowed: Sequence[str]) -> None:
     """Refuse an option's value that is none of `allowed`."""
@@ -41,6 +44,7 @@ def checked_numbers(options: Any) -> dict[str, int | str | None]:
         ("iterations", 1, "auto"),
         ("partitions", 1, "auto"),
         ("points", 1, None),
+        ("outlier_class", 0, None),
         ("seed", -np.inf, None),
     )
     check_number("overlap", options.overlap, 1, "give a number of patches from 1")
@@ -48,6 +52,8 @@ def checked_numbers(options: Any) -> dict[str, int | str | None]:
         check_number("radius", options.radius, np.finfo(float).tiny, "give a positive number")
     if options.max_move not in (None, np.inf):
         check_number("max_move", options.max_move, 0, "give a length in the cloud's unit")
+    if (options.outlier_class or 0) > LARGEST_CLASS:
+        raise PdflowError(f"outlier_class is {options.outlier_class}: give a class up to 255.")
     return {
         name: check_whole_number(name, getattr(options, name), lowest, other)
         for name, lowest, other in whole

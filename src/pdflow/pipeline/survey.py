@@ -16,7 +16,13 @@ from pdflow.geometry.neighbors import NeighborSearch
 from pdflow.noise.estimate import NoiseEstimate, estimate_noise
 from pdflow.noise.known import KnownNoise, check_noise, known_noise
 from pdflow.pipeline.options import named_column
-from pdflow.pipeline.outliers import find_outliers, log_distances, outlier_limit, within_noise
+from pdflow.pipeline.outliers import Facts, find_outliers
+from pdflow.pipeline.outliers.isolated import (
+    find_isolated_points,
+    log_distances,
+    outlier_limit,
+    within_noise,
+)
 from pdflow.pipeline.plan import Plan, believed
 
 Level = float | NDArray[np.float64] | None
@@ -31,40 +37,55 @@ class Survey:
     estimated_sigma  noise that explains why points lie off a surface
     noise            estimated, or known
     plan             passes and partitions
+    facts            by which outliers are told; None if only isolated points are asked for
     """
 
     outlier_limit: float
     estimated_sigma: float
     noise: NoiseEstimate
     plan: Plan
+    facts: Facts | None = None
 
 
 def survey_cloud(
     search: NeighborSearch,
     level: Level,
     make_plan: Callable[[NeighborSearch, NoiseEstimate], Plan],
+    all_outliers: bool = False,
 ) -> tuple[NDArray[np.bool_], Survey]:
     """The survey of a cloud; and which points (U,) are far from all others.
 
-    search     of the different points of the cloud, or of a sample of it
-    make_plan  from the points on surfaces and their noise
+    search        of the different points of the cloud, or of a sample of it
+    make_plan     from the points on surfaces and their noise
+    all_outliers  whether to find all outliers, not only isolated points
     """
-    distances = log_distances(search)
+    distances, facts = log_distances(search), None
     limit = outlier_limit(distances)
-    surface = search.subset(distances <= limit)
+    far = np.asarray(distances > limit)
+    if all_outliers:
+        far, facts = find_outliers(search)
+    surface = search.subset(~far)
     require_surface(len(surface))
     noise = believed(estimate_noise(surface))
     sigma = noise.sigma
-    far = _unexplained(search, distances > limit, sigma)
-    surface = search.subset(~far)
+    if not all_outliers:
+        far = _unexplained(search, far, sigma)
+        surface = search.subset(~far)
     if level is not None:
         noise = known_noise(surface, rows_of(level, ~far))
-    return far, Survey(limit, sigma, noise, make_plan(surface, noise))
+    return far, Survey(limit, sigma, noise, make_plan(surface, noise), facts)
 
 
-def far_points(search: NeighborSearch, survey: Survey) -> NDArray[np.bool_]:
-    """(U,): which points are far from all others, by a survey of the cloud that they belong to."""
-    far = find_outliers(search, survey.outlier_limit)
+def far_points(
+    search: NeighborSearch, survey: Survey, thin: NDArray[np.bool_] | None = None
+) -> NDArray[np.bool_]:
+    """(U,): which points are far from all others, by a survey of the cloud that they belong to.
+
+    thin  (U,) points for a coarse view, chosen alike in all parts of a cloud
+    """
+    if survey.facts is not None:
+        return find_outliers(search, survey.facts, thin)[0]
+    far = find_isolated_points(search, survey.outlier_limit)
     return _unexplained(search, far, survey.estimated_sigma)
 
 

@@ -15,7 +15,13 @@ from pdflow.io import find_format, read, require_finite, write
 from pdflow.model import PDFlow
 from pdflow.pipeline.api import DEFAULT_MODEL
 from pdflow.pipeline.denoise import Denoiser
-from pdflow.pipeline.history import describe_run, with_digits, with_history
+from pdflow.pipeline.history import (
+    describe_run,
+    outlier_class,
+    with_digits,
+    with_history,
+    with_outlier_class,
+)
 from pdflow.pipeline.progress import reporting, scaled
 from pdflow.pipeline.results import Report
 from pdflow.tiles.choose import choose_way
@@ -36,7 +42,7 @@ PathLike = str | os.PathLike[str]
 
 OPTIONS = (
     "mode", "iterations", "partitions", "overlap", "radius", "noise", "max_move", "where",
-    "outliers", "displacement", "seed",
+    "outliers", "outlier_class", "displacement", "seed",
 )  # fmt: skip
 """Options of a `Denoiser` that a run over tiles keeps in its folder."""
 
@@ -121,6 +127,7 @@ def denoise_files(
                 done = denoiser(require_finite(cloud, paths[0]), heard)
                 kind = find_format(outputs[0], to).name
                 clean = with_digits(done.cloud, cloud, kind)
+                clean = with_outlier_class(clean, outlier_class(vars(denoiser), kind))
                 write(outputs[0], with_history(clean, history, kind), to)
                 reports[outputs[0]] = done.report
                 continue

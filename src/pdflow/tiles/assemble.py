@@ -16,7 +16,12 @@ from pdflow.cloud import PointCloud
 from pdflow.errors import PdflowError
 from pdflow.io import atomic_path, find_format, open_reader, open_writer
 from pdflow.io.stream import Field, Header
-from pdflow.pipeline.history import with_digits, with_history
+from pdflow.pipeline.history import (
+    outlier_class,
+    with_digits,
+    with_history,
+    with_outlier_class,
+)
 from pdflow.pipeline.restraint import count_held_back
 from pdflow.pipeline.results import with_columns, without_row_metadata
 from pdflow.pipeline.selection import leave_out, select
@@ -90,12 +95,12 @@ def write_output(
 ) -> Totals:
     """Write the output of one input, completely or not at all."""
     options, format = results.store.job["options"], find_format(target, to).name
-    totals = Totals()
+    code, totals = outlier_class(options, format), Totals()
     made = results.store.folder / "written" / target.name
     with writing(made):
         made.parent.mkdir(exist_ok=True)
     with open_reader(inputs.paths[number], inputs.format) as reader:
-        header = _header(reader.header, options, int(results.store.index.inputs[number]))
+        header = _header(reader.header, options, code, int(results.store.index.inputs[number]))
     if (history := results.store.job["history"]) is not None:
         told = with_history(PointCloud(np.zeros((1, 3)), {}, header.metadata), history, format)
         header = replace(header, metadata=told.metadata)
@@ -116,6 +121,7 @@ def write_output(
             if options["outliers"] == "mark":
                 columns["outlier"] = found["outlier"]
             clean = with_columns(chunk.with_points(found["point"]), columns)
+            clean = with_outlier_class(clean, code)
             clean = with_digits(clean, chunk, format)
             if options["outliers"] == "remove":
                 clean = clean[found["outlier"] == 0]
@@ -126,12 +132,17 @@ def write_output(
     return totals
 
 
-def _header(header: Header, options: dict[str, Any], count: int) -> Header:
-    """The header of an output: that of its input, with the columns that were asked for."""
+def _header(header: Header, options: dict[str, Any], code: int | None, count: int) -> Header:
+    """The header of an output: that of its input, with the columns that were asked for.
+
+    code  class of outliers; None if they get none
+    """
     fields, metadata = dict(header.fields), header.metadata
     if options["displacement"]:
         fields["displacement"] = Field(np.dtype(np.float64), 3)
-    if options["outliers"] == "mark":
+    if code is not None:
+        fields.setdefault("classification", Field(np.dtype(np.uint8)))
+    elif options["outliers"] == "mark":
         fields["outlier"] = Field(np.dtype(np.uint8))
     known: int | None = count
     if options["outliers"] == "remove":

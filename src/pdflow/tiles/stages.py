@@ -30,6 +30,7 @@ from pdflow.noise.estimate import NoiseEstimate, estimate_noise
 from pdflow.pipeline import large
 from pdflow.pipeline.denoise import Denoiser
 from pdflow.pipeline.large import Layout
+from pdflow.pipeline.outliers import Facts
 from pdflow.pipeline.passes import Passes
 from pdflow.pipeline.plan import Plan
 from pdflow.pipeline.survey import Level, Survey, noise_of
@@ -147,9 +148,7 @@ class Tiles:
         search = NeighborSearch(points)
         is_first = np.zeros(len(region.rows), dtype=bool)
         is_first[first] = True
-        outlier = self.denoiser.find_outliers(
-            search, survey, lambda share: None, region.layout(index, is_first)
-        )
+        outlier = self.denoiser.find_outliers(search, survey, region.layout(index, is_first))
         flags = outlier[place] * OUTLIER + ~is_first * DUPLICATE
         self.store.write(OUTLIERS, tile, flags[region.core].astype("u1"))
 
@@ -223,6 +222,7 @@ def passes_made(store: Store) -> int:
 def save_survey(store: Store, survey: Survey) -> None:
     """Keep the survey in the folder of the run, for all who work on it."""
     noise = {f"noise.{f.name}": getattr(survey.noise, f.name) for f in fields(NoiseEstimate)}
+    facts = {} if survey.facts is None else survey.facts._asdict()
     with writing(store.folder):
         temporary = store.folder / "survey.tmp.npz"
         np.savez(
@@ -231,6 +231,7 @@ def save_survey(store: Store, survey: Survey) -> None:
             estimated_sigma=survey.estimated_sigma,
             plan=(survey.plan.passes, survey.plan.partitions),
             **noise,
+            **{f"facts.{name}": value for name, value in facts.items()},
         )
         temporary.replace(store.folder / "survey.npz")
 
@@ -245,7 +246,10 @@ def load_survey(store: Store) -> Survey:
         }
         plan = Plan(*file["plan"].tolist())
         limit, sigma = float(file["outlier_limit"]), float(file["estimated_sigma"])
-    return Survey(limit, sigma, NoiseEstimate(**values), plan)
+        facts = None
+        if "facts.cut" in file:
+            facts = Facts(file["facts.whole"], file["facts.shares"], float(file["facts.cut"]))
+    return Survey(limit, sigma, NoiseEstimate(**values), plan, facts)
 
 
 @lru_cache(maxsize=1)

@@ -1,4 +1,4 @@
-"""Outliers: points with no surface near them, by their distance to neighbours."""
+"""Isolated points: far from their neighbours by the standards of the cloud, beyond doubt."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REACH = 3.5
 """How far Gaussian noise takes one of very many points away from the others, in deviations."""
 
 
-def find_outliers(search: NeighborSearch, limit: float | None = None) -> NDArray[np.bool_]:
+def find_isolated_points(search: NeighborSearch, limit: float | None = None) -> NDArray[np.bool_]:
     """(M,): whether a point is far from its neighbours by the standards of the cloud.
 
     limit  `outlier_limit` of a cloud that these points are a part of; by default their own
