@@ -77,3 +77,14 @@ def test_a_sample_decides_for_tiles_as_for_the_whole(
     assert np.mean(gaps < 1e-3) > 0.999
     assert report.noise_before == pytest.approx(whole.report.noise_before)
     assert report.noise_after == pytest.approx(whole.report.noise_after)
+
+
+def test_marked_outliers_are_noise_in_las(
+    tmp_path: Path, strip: PointCloud, tile_run: MakeRun
+) -> None:
+    write(tmp_path / "in.las", strip)
+    options = {"outliers": "mark", "iterations": 1}
+    [(_, report)] = tile_run([tmp_path / "in.las"], [tmp_path / "out.las"], **options)()
+    attributes = read(tmp_path / "out.las").attributes
+    assert "outlier" not in attributes
+    assert np.count_nonzero(attributes["classification"] == 7) == report.outliers > 0
