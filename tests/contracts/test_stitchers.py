@@ -7,7 +7,7 @@ import pytest
 
 from pdflow.geometry.neighbors import NeighborSearch
 from pdflow.geometry.patches import Patches, cover
-from pdflow.geometry.stitch import STITCHERS, Stitcher
+from pdflow.geometry.stitch import STITCHERS, Stitcher, blend, sq_disagreement
 from pdflow.pipeline.denoise import MODES
 
 SHARPNESS = 8.0
@@ -74,3 +74,18 @@ def test_input_is_left_alone_and_the_same_input_gives_the_same_bits(
     once = stitch(search, patches, moved, 400, SHARPNESS)
     assert np.array_equal(stitch(search, patches, moved, 400, SHARPNESS), once)
     assert np.array_equal(moved, before)
+
+
+def test_disagreement_is_the_spread_of_the_predictions(
+    search: NeighborSearch, patches: Patches
+) -> None:
+    moved = search.points[patches.rows]
+    same = blend(search, patches, moved, 400, SHARPNESS)
+    assert sq_disagreement(patches, moved, same, SHARPNESS).max() < 1e-20
+    shifts = np.where(np.arange(len(patches)) % 2, 0.1, -0.1)
+    moved = moved + shifts[:, None, None] * [0, 0, 1]
+    blended = blend(search, patches, moved, 400, SHARPNESS)
+    offset = (blended - search.points)[:, 2]
+    # Answers of +0.1 and -0.1 with mean m have the variance 0.1^2 - m^2.
+    spread = sq_disagreement(patches, moved, blended, SHARPNESS)
+    np.testing.assert_allclose(spread, 0.1**2 - offset**2, atol=1e-12)

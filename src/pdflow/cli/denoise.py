@@ -117,6 +117,13 @@ def run(
     displacement: Annotated[
         bool, option("--displacement", "Store the displacement of each point as an attribute.")
     ] = False,
+    uncertainty: Annotated[
+        bool,
+        option(
+            "--uncertainty",
+            "Store how far each point may still be off the surface (95 %) as an attribute.",
+        ),
+    ] = False,
     model: Annotated[
         str, option("--model MODEL", "Name of a shipped model, or a weight file.")
     ] = "pdflow",
@@ -200,6 +207,7 @@ def run(
         outliers=cast("Outliers", outliers),
         outlier_class=outlier_class,
         displacement=displacement,
+        uncertainty=uncertainty,
         seed=seed,
     )
 

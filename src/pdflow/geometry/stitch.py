@@ -85,6 +85,20 @@ def _blend(
             blended[first + row, axis] = sums[row, axis] / sums[row, 3]
 
 
+def sq_disagreement(
+    patches: Patches, moved: FloatArray, blended: FloatArray, sharpness: float
+) -> FloatArray:
+    """(M,): weighted mean squared distance of the predictions for each point from their mean.
+
+    moved    (P, N, 3) predictions of each patch
+    blended  (M, 3) their weighted means, from `blend`
+    """
+    weights, rows = patches.weights(sharpness).ravel(), patches.rows.ravel()
+    sq_distances = ((moved - blended[patches.rows]) ** 2).sum(axis=2).ravel()
+    total = np.bincount(rows, weights, len(blended))
+    return np.asarray(np.bincount(rows, weights * sq_distances, len(blended)) / total)
+
+
 def resample(
     search: NeighborSearch, patches: Patches, moved: FloatArray, count: int, sharpness: float
 ) -> FloatArray:

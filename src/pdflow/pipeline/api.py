@@ -180,6 +180,7 @@ def denoise(
     where: str | NDArray[np.bool_] | None = None,
     outliers: Outliers = "keep",
     displacement: bool = False,
+    uncertainty: bool = False,
     seed: int | None = None,
     model: str | Path | PDFlow = DEFAULT_MODEL,
     device: str | torch.device | None = None,
@@ -204,6 +205,7 @@ def denoise(
             condition on attributes such as "classification in 2,6"
     outliers  "keep", "mark" or "remove" points without a surface near them
     displacement  adds a column with the way each point was moved
+    uncertainty  adds a column with how far each point may still be off the surface
     seed    draws the extra dimensions instead of taking their mean
     model   a shipped name, a weight file, or a loaded network
     device  where a named model runs (default: the best there is); a loaded one stays where it is
@@ -211,9 +213,9 @@ def denoise(
             bar on a terminal or in a notebook
     return_report  returns a `Report` of what was done as well, a list of them for a list
 
-    Attributes that were asked for (`outlier`, `displacement`) are in the clean cloud, by their
-    names. Arrays and tensors have no names, so their result is a tuple: clean points, and a dict of
-    the attributes. A report comes last. `Denoiser` explains the options in full.
+    Attributes that were asked for (`outlier`, `displacement`, `uncertainty`) are in the clean
+    cloud, by their names. Arrays and tensors have no names, so their result is a tuple: clean
+    points, and a dict of the attributes. A report comes last. `Denoiser` explains all options.
 
     >>> import numpy as np, pdflow
     >>> noisy = np.random.default_rng(0).random((300, 3)) * [1, 1, 0.05]
@@ -241,6 +243,7 @@ def denoise(
         where=where,
         outliers=outliers,
         displacement=displacement,
+        uncertainty=uncertainty,
         seed=seed,
     )
     given = group(cloud)

@@ -50,6 +50,7 @@ from pdflow.pipeline.survey import (
     rows_of,
     survey_cloud,
 )
+from pdflow.pipeline.uncertainty import point_uncertainty
 
 Mode = Literal["points", "resample"]
 Outliers = Literal["keep", "mark", "remove"]
@@ -89,6 +90,9 @@ class Denoiser:
     outlier_class  class (0 to 255) that marked points get in files instead of a column; None: 7,
                 low noise, in LAS files only
     displacement  whether to add a column `displacement` with the way each point was moved
+    uncertainty   whether to add a column `uncertainty` in mode "points": the distance from the
+                  surface, in the cloud's own unit, within which 95 % of such points lie; NaN for
+                  points that lie on no surface
     seed        None decodes from the mean of the extra dimensions; a number draws them
 
     >>> import numpy as np, pdflow
@@ -112,6 +116,7 @@ class Denoiser:
     outliers: Outliers = "keep"
     outlier_class: int | None = None
     displacement: bool = False
+    uncertainty: bool = False
     seed: int | None = None
 
     def __post_init__(self) -> None:
@@ -121,8 +126,8 @@ class Denoiser:
             raise PdflowError("points=N needs mode='resample'; mode 'points' keeps every row.")
         for name, value in checked_numbers(self).items():
             object.__setattr__(self, name, value)
-        for name in ("max_move", "where"):
-            if getattr(self, name) is not None and self.mode != "points":
+        for name, unset in (("max_move", None), ("where", None), ("uncertainty", False)):
+            if getattr(self, name) is not unset and self.mode != "points":
                 raise PdflowError(f"{name} needs mode='points': resampled points are new ones.")
         if self.outlier_class is not None and self.outliers != "mark":
             raise PdflowError("outlier_class needs outliers='mark': nothing else marks points.")
@@ -130,8 +135,8 @@ class Denoiser:
     @property
     def added(self) -> tuple[str, ...]:
         """Attributes that a run adds to a cloud."""
-        asked = {"displacement": self.displacement, "outlier": self.outliers == "mark"}
-        return tuple(name for name, wanted in asked.items() if wanted)
+        asked = ("displacement", self.displacement), ("uncertainty", self.uncertainty)
+        return tuple(n for n, wanted in (*asked, ("outlier", self.outliers == "mark")) if wanted)
 
     @property
     def keeps_rows(self) -> bool:
@@ -163,14 +168,8 @@ class Denoiser:
         if layout is not None:
             layout = layout.take(~outlier)
         noise, plan = noise_of(surface.points, survey, level, ~outlier), survey.plan
-        _LOG.info(
-            "%d points, %d of them outliers; noise %.4g; passes %d, partitions %d",
-            len(cloud),
-            np.count_nonzero(outlier[given.place]),
-            noise.sigma,
-            plan.passes,
-            plan.partitions,
-        )
+        found = int(np.count_nonzero(outlier[given.place]))
+        _LOG.info("%d points, %d outliers; noise %.4g; %s", len(cloud), found, noise.sigma, plan)
         passed, apart = self._run_passes(
             given, outlier, surface, noise, plan, advance, begin, layout
         )
@@ -178,12 +177,13 @@ class Denoiser:
         rows, moved, held = self._settle(given, outlier, surface, noise, passed, apart, layout)
         if self.where is not None:
             leave_out(~selected, given.points, moved, held)
-        result, shift = self._restore(cloud, given, outlier, rows, moved)
+        uncertain = point_uncertainty(given, outlier, surface, noise, passed, moved, held)
+        result, shift = self._restore(cloud, given, outlier, rows, moved, uncertain)
         lengths = fill_rows(np.empty(len(shift)), lambda part: np.linalg.norm(shift[part], axis=1))
         report = Report(
             points=len(cloud),
             points_out=len(result),
-            outliers=int(np.count_nonzero(outlier[given.place])),
+            outliers=found,
             noise_before=noise.sigma,
             noise_after=passed.noise.sigma,
             iterations=passed.iterations,
@@ -275,6 +275,7 @@ class Denoiser:
             self.seed,
             self.mode,
             may_stop=self.iterations == "auto",
+            with_spread=self.uncertainty,
         )
 
     def _settle(
@@ -329,6 +330,7 @@ class Denoiser:
         outlier: Mask,
         rows: NDArray[np.int64] | slice,
         moved: Points,
+        uncertain: Points | None,
     ) -> tuple[PointCloud, Points]:
         """The result in the cloud's own frame with its attributes, and how each point moved."""
         placed = given.restore(cloud, rows, moved)
@@ -338,6 +340,8 @@ class Denoiser:
         columns: dict[str, NDArray[Any]] = {}
         if self.displacement:
             columns["displacement"] = shift
+        if uncertain is not None:
+            columns["uncertainty"] = uncertain
         if self.outliers == "mark":
             columns["outlier"] = is_outlier.astype(np.uint8)
         taken = cloud if self.mode == "points" else without_row_metadata(cloud[rows])

@@ -14,7 +14,7 @@ from pdflow.backends.draws import EpsDraws
 from pdflow.geometry.farthest import farthest_point_sampling
 from pdflow.geometry.neighbors import NeighborSearch
 from pdflow.geometry.partition import interleave
-from pdflow.geometry.stitch import STITCHERS, blend_held
+from pdflow.geometry.stitch import STITCHERS, blend_held, sq_disagreement
 from pdflow.model import PDFlow
 from pdflow.noise.estimate import NoiseEstimate, estimate_noise
 from pdflow.pipeline.large import Layout
@@ -39,12 +39,15 @@ class Passed:
     search      of the points of the last pass, of which `points` may be some
     noise       that remains
     iterations  passes that were made
+    spread      (M,) root mean square distance of the patches' answers from their mean; None if
+                it was not measured
     """
 
     points: NDArray[np.float64]
     search: NeighborSearch
     noise: NoiseEstimate
     iterations: int
+    spread: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,7 @@ class Passes:
     seed        of the draws of eps; None takes eps = 0
     mode        how the last pass is stitched: a key of STITCHERS
     may_stop    whether to stop early once the noise is below CONVERGED
+    with_spread whether to measure how much patches disagree, if points keep their rows
     """
 
     model: PDFlow
@@ -64,6 +68,7 @@ class Passes:
     seed: int | None
     mode: str
     may_stop: bool
+    with_spread: bool = False
 
     def __call__(
         self,
@@ -82,6 +87,7 @@ class Passes:
         layout  of the points of a large cloud, which is not resampled
         """
         after, done = noise, 0
+        sq_spread = np.zeros(len(search)) if self.with_spread else None
         resampled = self.mode == "resample"
         while done < plan.passes:
             stage(f"pass {done + 1} of {plan.passes}")
@@ -90,7 +96,7 @@ class Passes:
             sampled = resampled and (done == plan.passes - 1 or count > len(search))
             wanted = max(count, len(search)) if sampled else None
             share = scaled(progress, 1 / plan.passes)
-            points = self.one_pass(search, noise, plan, done, share, wanted, layout)
+            points = self.one_pass(search, noise, plan, done, share, wanted, layout, sq_spread)
             done += 1
             search = NeighborSearch(points)
             after = estimate_noise(search if layout is None else layout.sample(search))
@@ -102,7 +108,8 @@ class Passes:
         points = search.points
         if resampled and count < len(points):
             points = points[farthest_point_sampling(search, count)]
-        return Passed(points, search, after, done)
+        spread = None if sq_spread is None else np.sqrt(sq_spread)
+        return Passed(points, search, after, done, spread)
 
     def converged(self, before: NoiseEstimate, after: NoiseEstimate) -> bool:
         """Whether so little of the noise remains that no further pass is made."""
@@ -117,11 +124,13 @@ class Passes:
         progress: Progress,
         count: int | None = None,
         layout: Layout | None = None,
+        sq_spread: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]:
         """All partitions after one pass: resampled to `count` points, or row by row if None.
 
-        done    passes of the plan that were made before
-        layout  of the points of a large cloud; those that it does not want may stay
+        done       passes of the plan that were made before
+        layout     of the points of a large cloud; those that it does not want may stay
+        sq_spread  (M,) to which the squared disagreement of patches is added
         """
         scale = conditioning_scale(self.model.inference, done, plan.passes)
         conditioning = Conditioning(noise, scale)
@@ -131,8 +140,11 @@ class Passes:
             part_layout = None if layout is None else layout.take(part_rows)
             for piece in cut_pieces(part, self.cutting, part_count, part_layout):
                 share = scaled(progress, len(piece.rows) / len(part) / partitions)
-                results.append(self._denoise(piece, conditioning, share))
+                noted = None if sq_spread is None else np.zeros(len(piece.rows))
+                results.append(self._denoise(piece, conditioning, share, noted))
                 rows.append(part_rows[piece.rows])
+                if sq_spread is not None and noted is not None:
+                    sq_spread[rows[-1]] += noted
         if len(results) == 1:
             return results[0]
         moved = np.concatenate(results)
@@ -143,9 +155,16 @@ class Passes:
         return ordered
 
     def _denoise(
-        self, piece: Piece, conditioning: Conditioning, progress: Progress
+        self,
+        piece: Piece,
+        conditioning: Conditioning,
+        progress: Progress,
+        sq_spread: NDArray[np.float64] | None,
     ) -> NDArray[np.float64]:
-        """Patch, flow, filter, inverse, stitch; too few points stay where they are."""
+        """Patch, flow, filter, inverse, stitch; too few points stay where they are.
+
+        sq_spread  (n,) receives the squared disagreement of patches
+        """
         points, patches, layout = piece.search.points, piece.patches, piece.layout
         if patches is None or not len(patches):
             progress(1.0)
@@ -158,11 +177,15 @@ class Passes:
             conditioning_noise(self.model, conditioning.at(points[patches.seeds]), frames),
             lambda done: progress(done / len(patches)),
         )
+        moved = frames.undo(clean)
         if layout is not None and layout.wanted is not None:
-            return blend_held(points, patches, frames.undo(clean), BLEND_SHARPNESS)
+            return blend_held(points, patches, moved, BLEND_SHARPNESS)
         stitch = STITCHERS["points" if piece.count is None else self.mode]
         count = len(points) if piece.count is None else piece.count
-        return stitch(piece.search, patches, frames.undo(clean), count, BLEND_SHARPNESS)
+        stitched = stitch(piece.search, patches, moved, count, BLEND_SHARPNESS)
+        if sq_spread is not None:
+            sq_spread += sq_disagreement(patches, moved, stitched, BLEND_SHARPNESS)
+        return stitched
 
 
 def _partitions(

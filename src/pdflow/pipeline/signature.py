@@ -80,6 +80,7 @@ class CloudOptions(Options, total=False):
 
     outliers: Outliers
     displacement: bool
+    uncertainty: bool
 
 
 class PlainOptions(Options, total=False):
@@ -87,6 +88,7 @@ class PlainOptions(Options, total=False):
 
     outliers: Literal["keep", "remove"]
     displacement: Literal[False]
+    uncertainty: Literal[False]
 
 
 class MarkOptions(Options, total=False):
@@ -94,6 +96,7 @@ class MarkOptions(Options, total=False):
 
     outliers: Required[Literal["mark"]]
     displacement: bool
+    uncertainty: bool
 
 
 class DisplacementOptions(Options, total=False):
@@ -101,3 +104,4 @@ class DisplacementOptions(Options, total=False):
 
     outliers: Outliers
     displacement: Required[Literal[True]]
+    uncertainty: bool

@@ -52,6 +52,8 @@ def tile_options(denoiser: Denoiser) -> dict[str, Any]:
     options = {name: getattr(denoiser, name) for name in OPTIONS}
     if not isinstance(options["noise"], (str, float, int)):
         raise PdflowError("Files take one noise level, or the name of an attribute.")
+    if denoiser.uncertainty:
+        raise PdflowError("uncertainty needs the whole cloud in memory: give more memory.")
     if not isinstance(options["where"], str | None):
         raise PdflowError("Files take a condition for where: give words such as 'z > 0'.")
     return options

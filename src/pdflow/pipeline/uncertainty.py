@@ -1,0 +1,91 @@
+"""Uncertainty: how far a point may still be off the surface after denoising.
+
+Three lengths say it together: the noise around the point, the distance to its neighbours (the
+sparser, the less a surface is known), and the disagreement of the patches that hold the point.
+Their logarithms are weighed as `benchmarks/fit_uncertainty.py` found on training shapes and made
+scenes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdflow.geometry.neighbors import NeighborSearch
+from pdflow.noise.estimate import NoiseEstimate
+from pdflow.pipeline.normalise import Normalised
+from pdflow.pipeline.passes import Passed
+from pdflow.pipeline.restraint import NEIGHBOURS, code_of, noise_around
+
+COVERED = 0.95
+"""Share of points that are off by no more than their uncertainty."""
+
+LEAST_NOISE, LEAST_SPREAD = 0.005, 0.002
+"""What noise and disagreement count for at least, in distances to the farthest neighbour."""
+
+FACTOR, NOISE_POWER, SPREAD_POWER = 0.625, 0.474, 0.127
+"""The uncertainty is FACTOR * noise^NOISE_POWER * spread^SPREAD_POWER, in these distances."""
+
+
+def expected_error(
+    reach: NDArray[np.float64], sigma: NDArray[np.float64], spread: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """(M,): distance from the surface within which a share COVERED of such points lies.
+
+    reach   (M,) distance to the farthest of the NEIGHBOURS nearest points
+    sigma   (M,) noise around the points
+    spread  (M,) root mean square distance of the patches' answers from their mean
+
+    >>> expected_error(np.ones(1), np.array([0.2]), np.array([0.01])).round(2)
+    array([0.16])
+    """
+    noise, spread = features(reach, sigma, spread)
+    return np.asarray(reach * FACTOR * noise**NOISE_POWER * spread**SPREAD_POWER)
+
+
+def features(
+    reach: NDArray[np.float64], sigma: NDArray[np.float64], spread: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Noise and disagreement (M,), in reaches and never zero."""
+    unit = np.maximum(reach, np.finfo(float).tiny)
+    return np.hypot(sigma / unit, LEAST_NOISE), np.hypot(spread / unit, LEAST_SPREAD)
+
+
+def reach_of(search: NeighborSearch) -> NDArray[np.float64]:
+    """(M,): distance from each point to the farthest of its nearest NEIGHBOURS."""
+    count = min(NEIGHBOURS, len(search))
+    return np.asarray(search.reduce_knn(count, lambda sq_distances: np.sqrt(sq_distances[:, -1])))
+
+
+def point_uncertainty(
+    given: Normalised,
+    outlier: NDArray[np.bool_],
+    surface: NeighborSearch,
+    noise: NoiseEstimate,
+    passed: Passed,
+    settled: NDArray[np.float64],
+    held: NDArray[np.uint8],
+) -> NDArray[np.float64] | None:
+    """(M,): the uncertainty of every row of a cloud, NaN where there is no surface; or None if the
+    disagreement of patches was not measured.
+
+    outlier   (U,) which of the different points are outliers; `surface` is the search of the others
+    passed    where the network saw them, and how much patches disagree
+    settled   (M, 3) where the points are now
+    held      (M,) why they were held back
+
+    Where a point was stopped or not selected, the way that it did not go comes on top.
+    """
+    if passed.spread is None:
+        return None
+    each, seen = np.full(len(outlier), np.nan), given.search.points.copy()
+    seen[~outlier] = passed.points
+    each[~outlier] = expected_error(
+        reach_of(surface), noise_around(noise, surface.points), passed.spread
+    )
+    uncertain = each[given.place]
+    stopped = np.isin(held, [code_of("bound"), code_of("not_selected")])
+    rest = seen[given.place[stopped]] - settled[stopped]
+    uncertain[stopped] += np.linalg.norm(rest, axis=1)
+    uncertain[held == code_of("no_surface")] = np.nan
+    return uncertain
