@@ -26,7 +26,7 @@ MakeRun = Callable[..., TileRun]
         {},
         {"outliers": "mark", "displacement": True, "iterations": 1},
         {"outliers": "remove", "seed": 3, "iterations": 1},
-        {"partitions": 2, "iterations": 1, "max_move": 0.05},
+        {"partitions": 2, "iterations": 1, "max_move": 0.05, "where": "level > 0.1"},
         {"noise": "level"},
         {"noise": 0.2, "iterations": "auto"},
     ],
