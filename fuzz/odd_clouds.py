@@ -1,0 +1,214 @@
+"""Denoise odd clouds, and compare what must not make a difference.
+
+    python fuzz/odd_clouds.py                       # 1,000 clouds
+    python fuzz/odd_clouds.py --clouds 50 --seed 7
+
+Clouds have 1 to 5,000 points on planes, lines, clusters, spheres or nowhere in particular, some
+with duplicates and far outliers, at scales of 1e-6 to 1e9 and offsets up to 1e8 of the scale's
+unit. Each is denoised, or refused in one sentence if too few points lie on surfaces. Then
+
+  threads   another number of threads gives equal bits
+  shift     a shift or a scale that is exact in float64 gives the same to rounding (ROUNDING)
+  rotation, shuffle, change (of 1e-7 of the size) differ by no more than a share of the noise
+
+The differences are RMS over all points, relative to the estimated noise. Exit code 1 if a cloud
+fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from unittest import mock
+
+import numpy as np
+from numpy.typing import NDArray
+
+import pdflow
+from pdflow import PdflowError
+
+Points = NDArray[np.float64]
+
+LARGEST = 5000
+GRID = 2.0**-24
+"""Step of the coordinates relative to the scale, so that shifts can be exact."""
+
+ROUNDING = 1e-4
+"""Largest difference after an exact shift and scale, in units of the noise."""
+
+SHARE = 1.0
+"""Largest RMS difference after a rotation, a shuffle or a change of 1e-7, in units of the noise.
+
+The network is not exactly equivariant, patches begin at other seeds, and a point that two patches
+explain differently goes one way or the other. Most clouds stay far below."""
+
+FINEST = 1e-3
+"""Least noise that differences are compared with, relative to the size: clean clouds have none."""
+
+
+def odd_cloud(seed: int) -> Points:
+    """A cloud (M, 3) around 0 with a size of about 1, on a grid of GRID."""
+    rng = np.random.default_rng(seed)
+    count = int(np.exp(rng.uniform(0, np.log(LARGEST + 1))))
+    shape = SHAPES[seed % len(SHAPES)]
+    points = shape(rng, count)
+    points = points + rng.normal(size=points.shape) * rng.choice([0.0, 0.003, 0.01, 0.03])
+    if rng.random() < 0.3:
+        points = points[rng.integers(0, count, count)]  # duplicates
+    if rng.random() < 0.3:
+        far = rng.random(count) < 0.02
+        points[far] += rng.normal(size=(int(far.sum()), 3)) * rng.choice([1.0, 100.0])
+    return np.rint(points / GRID) * GRID
+
+
+def _plane(rng: np.random.Generator, count: int) -> Points:
+    return rng.uniform(-1, 1, (count, 3)) * [1, 1, 0]
+
+
+def _line(rng: np.random.Generator, count: int) -> Points:
+    return rng.uniform(-1, 1, (count, 1)) * [1, 0.5, 0.25]
+
+
+def _clusters(rng: np.random.Generator, count: int) -> Points:
+    centers = rng.uniform(-1, 1, (5, 3))
+    return centers[rng.integers(0, 5, count)] + rng.normal(size=(count, 3)) * 0.02
+
+
+def _sphere(rng: np.random.Generator, count: int) -> Points:
+    points = rng.normal(size=(count, 3))
+    return points / np.linalg.norm(points, axis=1, keepdims=True)
+
+
+def _corner(rng: np.random.Generator, count: int) -> Points:
+    points = rng.uniform(0, 1, (count, 3))
+    points[np.arange(count), rng.integers(0, 3, count)] = 0
+    return points
+
+
+def _anywhere(rng: np.random.Generator, count: int) -> Points:
+    return rng.uniform(-1, 1, (count, 3))
+
+
+SHAPES: list[Callable[[np.random.Generator, int], Points]] = [
+    _plane,
+    _sphere,
+    _line,
+    _corner,
+    _clusters,
+    _anywhere,
+]
+
+
+def check(seed: int, model: str = "pdflow") -> dict[str, float] | str:
+    """Differences by name in units of the noise; or the sentence that refuses the cloud.
+
+    AssertionError if a property is broken.
+    """
+    cloud = odd_cloud(seed)
+    network = pdflow.load_model(model)
+    denoise = partial(pdflow.denoise, model=network)
+    rng = np.random.default_rng([seed, 1])
+    scale = 2.0 ** int(rng.integers(-20, 31))  # 1e-6 to 1e9
+    offset = np.rint(rng.uniform(-1, 1, 3) * rng.choice([0.0, 1.0, 1e3, 1e8]))
+    try:
+        clean, report = denoise(cloud, return_report=True)
+    except PdflowError as error:
+        sentence = str(error)
+        assert "\n" not in sentence
+        assert refuses(denoise, cloud * scale), f"a scaled cloud is not refused: {sentence}"
+        assert refuses(denoise, cloud[::-1]), f"a reversed cloud is not refused: {sentence}"
+        return sentence
+    assert clean.shape == cloud.shape
+    assert np.isfinite(clean).all()
+    with threads(5):
+        assert np.array_equal(denoise(cloud), clean), "threads change bits"
+    size = float(np.linalg.norm(np.ptp(cloud, axis=0))) / 2
+    unit = max(report.noise_before, FINEST * size)
+
+    def difference(again: Points) -> float:
+        assert np.isfinite(again).all()
+        return float(np.sqrt(((again - clean) ** 2).sum(1).mean())) / unit
+
+    # What float64 cannot hold of the moved cloud is no fault of the result.
+    moved = (cloud + offset) * scale
+    cut = float(np.spacing(np.abs(moved).max()) / scale) / unit
+    exact = np.array_equal(moved / scale - offset, cloud)
+    turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    order = rng.permutation(len(cloud))
+    back = np.argsort(order)
+    change = rng.normal(size=cloud.shape) * 1e-7 * size
+    found = {
+        "rotation": difference(denoise(cloud @ turn.T) @ turn),
+        "shuffle": difference(denoise(cloud[order])[back]),
+        "change": difference(denoise(cloud + change)),
+    }
+    shifted = difference(denoise(moved) / scale - offset)
+    if exact:
+        found["shift"] = max(0.0, shifted - 4 * cut)
+    return found
+
+
+def refuses(denoise: Callable[[Points], Points], cloud: Points) -> bool:
+    """Whether a cloud is refused."""
+    try:
+        denoise(cloud)
+    except PdflowError:
+        return True
+    return False
+
+
+@contextlib.contextmanager
+def threads(count: int) -> Iterator[None]:
+    """Let pdflow use this many threads."""
+    with contextlib.ExitStack() as stack:
+        for name, module in list(sys.modules.items()):
+            if name.startswith("pdflow") and hasattr(module, "available_cores"):
+                stack.enter_context(
+                    mock.patch.object(module, "available_cores", return_value=count)
+                )
+        yield
+
+
+def failures(found: dict[str, float]) -> list[str]:
+    """Names of the differences that are too large."""
+    return [k for k, v in found.items() if v > (ROUNDING if k == "shift" else SHARE)]
+
+
+def main() -> int:
+    """Check the clouds and print what was found."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--clouds", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0, help="of the first cloud")
+    parser.add_argument("--model", default="pdflow")
+    options = parser.parse_args()
+    refused, failed = 0, 0
+    columns: dict[str, list[float]] = {}
+    for seed in range(options.seed, options.seed + options.clouds):
+        try:
+            found = check(seed, options.model)
+        except Exception as error:
+            failed += 1
+            print(f"cloud {seed}: {type(error).__name__}: {error}", flush=True)
+            continue
+        if isinstance(found, str):
+            refused += 1
+            continue
+        for name, value in found.items():
+            columns.setdefault(name, []).append(value)
+        if bad := failures(found):
+            failed += 1
+            print(f"cloud {seed}: " + ", ".join(f"{k} {found[k]:.3g}" for k in bad), flush=True)
+    print(f"{options.clouds} clouds from seed {options.seed}: {refused} refused in a sentence")
+    for name, values in columns.items():
+        median, high, most = np.quantile(values, [0.5, 0.99, 1])
+        print(f"{name:9} {len(values):4} clouds, of the noise: median {median:.2g}", end="")
+        print(f", 99 % below {high:.2g}, most {most:.2g}")
+    print(f"{failed} failed")
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
