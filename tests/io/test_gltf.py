@@ -77,5 +77,5 @@ def test_damaged_file_gives_one_sentence(tmp_path: Path) -> None:
 def test_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "trimesh", None)
     (tmp_path / "m.glb").write_bytes(b"glTF")
-    with pytest.raises(MissingExtraError, match=r"pdflow\[mesh\]"):
+    with pytest.raises(MissingExtraError, match=r"\[mesh\]"):
         read_mesh(tmp_path / "m.glb")

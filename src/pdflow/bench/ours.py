@@ -54,8 +54,9 @@ def network_method(
     mode: Mode,
     iterations: int | Literal["auto"] = "auto",
     partitions: int | Literal["auto"] = "auto",
+    max_move: float | None = None,
 ) -> Method:
-    """A loaded network as a method; mode, iterations and partitions are those of `Denoiser`."""
+    """A loaded network as a method; mode and the numbers are those of `Denoiser`."""
 
     def denoise(denoiser: Denoiser, case: Case) -> Output:
         done = denoiser(PointCloud(case.noisy))
@@ -68,7 +69,9 @@ def network_method(
     return Method(
         name,
         "ours",
-        lambda: Denoiser(model, mode=mode, iterations=iterations, partitions=partitions),
+        lambda: Denoiser(
+            model, mode=mode, iterations=iterations, partitions=partitions, max_move=max_move
+        ),
         denoise,
         settings,
         {

@@ -298,9 +298,9 @@ def test_missing_extra_is_named(
     make_file(tmp_path / "a.e57", [({"guid": "s"}, unit_points)])
     cloud = read(tmp_path / "a.e57")
     monkeypatch.setitem(sys.modules, "pye57", None)
-    with pytest.raises(MissingExtraError, match=r"Reading E57 .*pdflow\[e57\]"):
+    with pytest.raises(MissingExtraError, match=r"Reading E57 .*\[e57\]"):
         read(tmp_path / "a.e57")
-    with pytest.raises(MissingExtraError, match=r"Writing E57 .*pdflow\[e57\]"):
+    with pytest.raises(MissingExtraError, match=r"Writing E57 .*\[e57\]"):
         write(tmp_path / "b.e57", cloud)
     assert [p.name for p in tmp_path.iterdir()] == ["a.e57"]
 
