@@ -57,3 +57,13 @@ def test_small_clouds_are_taken_as_they_are() -> None:
     found = sample(POINTS[:100])
     assert sorted(found.rows) == list(range(100))
     assert (found.weights == 1).all()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_clumps_that_are_far_apart_are_sampled_too(seed: int) -> None:
+    """Each clump lies in one cell: all of them could be left out, and an estimate had no points."""
+    clump = np.random.default_rng(seed).normal(size=(3000, 3))
+    points = np.concatenate([clump, clump[::-1] + 1e9])
+    sample = stable_sample(points, unit_sphere(points), 500, seed)
+    assert len(sample.rows) > 60
+    assert np.isfinite(sample.weights).all()

@@ -20,6 +20,10 @@ from pdflow.parallel import run_in_threads
 CELLS_PER_SPACING = 4.0
 """Cells over the distance between points: mostly one point in a cell, so they are independent."""
 
+FEWEST_SHARE, FINER, MOST_REFINED = 0.125, 16.0, 9
+"""Where fewer than this share of the points that are wanted lie in chosen cells, cells are made
+finer by this factor, this often at most."""
+
 MARGIN = 0.1
 """Share of a cell next to its border where weights fall from 1 to 0."""
 
@@ -62,11 +66,23 @@ def stable_sample(points: FloatArray, frame: Frame, wanted: int, seed: int = 0) 
     if count <= wanted:
         order = np.lexsort(frame.apply(points).T)
         return Sample(order, np.ones(count), (np.arange(count) + 0.5) / count)
+    cells = CELLS_PER_SPACING * np.sqrt(count)
+    for _ in range(MOST_REFINED):
+        sample = _sample_cells(points, frame, wanted / count, cells, seed)
+        if len(sample.rows) >= FEWEST_SHARE * wanted:
+            break
+        cells *= FINER  # the cloud is a few clumps far apart, each in one cell that was not chosen
+    return sample
+
+
+def _sample_cells(
+    points: FloatArray, frame: Frame, limit: float, cells: float, seed: int
+) -> Sample:
+    """The share `limit` of `points` (M, 3), by cells of which `cells` make a unit."""
     rng = generator(seed)
     salt = rng.integers(2**63, dtype=np.uint64)
     offsets = rng.random(3)
-    cells = CELLS_PER_SPACING * np.sqrt(count)
-    limit = wanted / count
+    count = len(points)
     parts: list[tuple[IntArray, FloatArray, FloatArray]] = []
     starts = range(0, count, _POINTS_IN_CACHE)
 
