@@ -168,10 +168,13 @@ class NeighborSearch:
         rows[empty, 0] = _search(tree, wanted, empty, 1, np.inf)[1][empty, 0]
         return np.where(rows < count, rows, rows[:, :1]), counts
 
-    def reduce_knn(self, k: int, reduce: Callable[[FloatArray], FloatArray]) -> FloatArray:
-        """(M,): one number for every point, computed from its k smallest squared distances.
+    def reduce_knn(
+        self, k: int, reduce: Callable[[IntArray, FloatArray, IntArray], FloatArray]
+    ) -> FloatArray:
+        """(M,): one number for every point, computed from its k nearest points.
 
-        reduce  maps squared distances (q, k) of some points, ascending, to their numbers (q,)
+        reduce  maps rows (q,) of some points, their squared distances (q, k), ascending, and the
+                rows of their neighbours (q, k) to their numbers (q,); threads call it
 
         Unlike `knn` of all points, it never holds all distances and rows in memory.
         """
@@ -188,7 +191,7 @@ class NeighborSearch:
                 _search_range(
                     0, len(some), order, tree, lowest, queries, np.inf, sq_distances, rows
                 )
-                result[some] = reduce(sq_distances[: len(some)])
+                result[some] = reduce(some, sq_distances[: len(some)], rows[: len(some)])
 
         run_in_threads(fill, len(turns), grain=_NEIGHBORS_PER_THREAD // max(k, 16) + 1)
         return result

@@ -101,9 +101,23 @@ def _sample_cells(
 
     run_in_threads(choose, len(starts), grain=1)
     rows, numbers, weights = (np.concatenate(column) for column in zip(*parts, strict=True))
-    # Points of one cell have one number: their places decide, so the order of rows does not matter.
-    order = np.lexsort((*frame.apply(points[rows]).T, numbers))
+    order = np.argsort(numbers, kind="stable")
+    _sort_cells(order, numbers, frame.apply(points[rows]))
     return Sample(rows[order], weights[order], numbers[order])
+
+
+def _sort_cells(order: IntArray, numbers: FloatArray, places: FloatArray) -> None:
+    """Sort the points of each cell, which have one number, by their places (S, 3).
+
+    order  (S,) ascending in numbers (S,), changed in place
+
+    So the order of rows does not matter. Most cells hold one point: sorting all by four keys would
+    take ten times as long.
+    """
+    equal = np.flatnonzero(np.diff(numbers[order]) == 0)
+    shared = np.union1d(equal, equal + 1)
+    some = order[shared]
+    order[shared] = some[np.lexsort((*places[some].T, numbers[some]))]
 
 
 def _mixed(keys: np.ndarray) -> np.ndarray:

@@ -42,8 +42,6 @@ PROBES = 2048
 REASONS = ("bound", "no_surface", "not_selected")
 """Why points are held back, in the order of their codes, from 1."""
 
-_POINTS_IN_MEMORY = 65_536
-
 
 def hold_back(
     search: NeighborSearch,
@@ -115,20 +113,27 @@ def find_off_surface(
         probing = np.arange(len(points)) % max(1, len(points) // PROBES) == 0
     probes = search if probing.all() else NeighborSearch(points[probing])
     radii = np.sqrt(search.knn(probes.points, size)[0][:, -1])
-    off = np.zeros(len(points), dtype=bool)
-    for first in range(0, len(points), _POINTS_IN_MEMORY):
-        part = slice(first, first + _POINTS_IN_MEMORY)
-        sq_distances, near = search.knn(points[part], count)
+
+    def is_off(
+        rows: NDArray[np.int64], sq_distances: NDArray[np.float64], near: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """(q,): 1 for points that lie on no surface, 0 for others."""
+        off = np.zeros(len(rows))
         moves = np.sqrt(sq_moves[near].mean(1))
-        rows = np.flatnonzero(moves > RESTLESS * sigma[part])
-        moves, reach, near = moves[rows], np.sqrt(sq_distances[rows, -1]), near[rows]
-        unit = np.maximum(sigma[part][rows], FINEST * reach)
+        restless = np.flatnonzero(moves > RESTLESS * sigma[rows])
+        if not len(restless):
+            return off
+        moves, near, noise = moves[restless], near[restless], sigma[rows[restless]]
+        reach = np.sqrt(sq_distances[restless, -1])
+        unit = np.maximum(noise, FINEST * reach)
         thin, _, wide = _deviations(points[near]).T
         thick = (moves > RESTLESS * unit) & (thin > np.maximum(THICK * unit, ROUND * wide))
-        even = np.sqrt(count / size) * radii[probes.knn(points[first + rows], 1)[1][:, 0]]
-        alone = reach > np.maximum(SPARSE * even, BEYOND * sigma[part][rows])
-        off[first + rows[thick | alone]] = True
-    return off
+        even = np.sqrt(count / size) * radii[probes.knn(points[rows[restless]], 1)[1][:, 0]]
+        alone = reach > np.maximum(SPARSE * even, BEYOND * noise)
+        off[restless[thick | alone]] = 1
+        return off
+
+    return np.asarray(search.reduce_knn(count, is_off) > 0)
 
 
 def _deviations(neighbors: NDArray[np.float64]) -> NDArray[np.float64]:

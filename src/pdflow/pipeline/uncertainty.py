@@ -54,7 +54,7 @@ def features(
 def reach_of(search: NeighborSearch) -> NDArray[np.float64]:
     """(M,): distance from each point to the farthest of its nearest NEIGHBOURS."""
     count = min(NEIGHBOURS, len(search))
-    return np.asarray(search.reduce_knn(count, lambda sq_distances: np.sqrt(sq_distances[:, -1])))
+    return search.reduce_knn(count, lambda _, sq_distances, near: np.sqrt(sq_distances[:, -1]))
 
 
 def point_uncertainty(
