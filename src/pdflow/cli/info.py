@@ -18,27 +18,6 @@ if TYPE_CHECKING:
 
 NAME = "info"
 
-CLASSES = {
-    0: "never classified",
-    1: "unclassified",
-    2: "ground",
-    3: "low vegetation",
-    4: "medium vegetation",
-    5: "high vegetation",
-    6: "building",
-    7: "low noise",
-    9: "water",
-    10: "rail",
-    11: "road",
-    13: "wire guard",
-    14: "wire conductor",
-    15: "transmission tower",
-    16: "wire connector",
-    17: "bridge deck",
-    18: "high noise",
-}
-"""Names that LAS 1.4 gives to the codes of its attribute `classification`."""
-
 NOISE_KINDS = {
     "independent": "independent from point to point",
     "correlated": "correlated between neighbours, as in depth cameras or badly registered scans",
@@ -198,7 +177,9 @@ def _describe(result: Result) -> str:
 
 
 def _class_name(code: str) -> str:
-    return CLASSES.get(int(code), "reserved" if int(code) < 64 else "user defined")
+    from pdflow.io.las.classes import CLASS_NAMES
+
+    return CLASS_NAMES.get(int(code), "reserved" if int(code) < 64 else "user defined")
 
 
 def _describe_noise(result: Result) -> list[str]:

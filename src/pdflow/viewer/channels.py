@@ -15,28 +15,6 @@ RGB, SCALAR, CLASSES = "rgb", "scalar", "classes"
 LENGTHS = ("displacement", "error", "uncertainty")
 """Channels measured in the unit of the coordinates, shown from 0."""
 
-CLASS_NAMES = {
-    0: "never classified",
-    1: "unclassified",
-    2: "ground",
-    3: "low vegetation",
-    4: "medium vegetation",
-    5: "high vegetation",
-    6: "building",
-    7: "low noise",
-    8: "key point",
-    9: "water",
-    10: "rail",
-    11: "road surface",
-    12: "overlap",
-    13: "wire guard",
-    14: "wire conductor",
-    15: "transmission tower",
-    16: "wire connector",
-    17: "bridge deck",
-    18: "high noise",
-}
-"""Names of the codes of LAS."""
 
 _CLIP = (
     0.01  # share of values beyond each end of the colours, so that outliers do not grey the rest

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pdflow.viewer.channels import CLASS_NAMES, CLASSES, RGB, Channel
+from pdflow.io.las.classes import CLASS_NAMES
+from pdflow.viewer.channels import CLASSES, RGB, Channel
 from pdflow.viewer.colors import class_colors, ramp
 from pdflow.viewer.scene import Scene
 
