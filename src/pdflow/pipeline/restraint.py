@@ -42,6 +42,8 @@ PROBES = 2048
 REASONS = ("bound", "no_surface", "not_selected")
 """Why points are held back, in the order of their codes, from 1."""
 
+_POINTS_IN_MEMORY = 65_536
+
 
 def hold_back(
     search: NeighborSearch,
@@ -106,34 +108,41 @@ def find_off_surface(
     moves points no farther than noise explains.
     """
     points = search.points
-    sq_moves = ((moved - points) ** 2).sum(1)
-    count = min(NEIGHBOURS, len(points))
-    size = min(patch_points, len(points))
+    count, size = min(NEIGHBOURS, len(points)), min(patch_points, len(points))
+    moves = _moves_around(search, ((moved - points) ** 2).sum(1), count)
+    off = np.zeros(len(points), dtype=bool)
+    restless = np.flatnonzero(moves > RESTLESS * sigma)
+    if not len(restless):
+        return off
     if probing is None or not probing.any():
         probing = np.arange(len(points)) % max(1, len(points) // PROBES) == 0
     probes = search if probing.all() else NeighborSearch(points[probing])
-    radii = np.sqrt(search.knn(probes.points, size)[0][:, -1])
-
-    def is_off(
-        rows: NDArray[np.int64], sq_distances: NDArray[np.float64], near: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        """(q,): 1 for points that lie on no surface, 0 for others."""
-        off = np.zeros(len(rows))
-        moves = np.sqrt(sq_moves[near].mean(1))
-        restless = np.flatnonzero(moves > RESTLESS * sigma[rows])
-        if not len(restless):
-            return off
-        moves, near, noise = moves[restless], near[restless], sigma[rows[restless]]
-        reach = np.sqrt(sq_distances[restless, -1])
+    for first in range(0, len(restless), _POINTS_IN_MEMORY):
+        rows = restless[first : first + _POINTS_IN_MEMORY]
+        sq_distances, near = search.knn(points[rows], count)
+        reach, noise = np.sqrt(sq_distances[:, -1]), sigma[rows]
         unit = np.maximum(noise, FINEST * reach)
         thin, _, wide = _deviations(points[near]).T
-        thick = (moves > RESTLESS * unit) & (thin > np.maximum(THICK * unit, ROUND * wide))
-        even = np.sqrt(count / size) * radii[probes.knn(points[rows[restless]], 1)[1][:, 0]]
+        thick = (moves[rows] > RESTLESS * unit) & (thin > np.maximum(THICK * unit, ROUND * wide))
+        asked, probe = np.unique(probes.knn(points[rows], 1)[1][:, 0], return_inverse=True)
+        radii = np.sqrt(search.knn(probes.points[asked], size)[0][:, -1])
+        even = np.sqrt(count / size) * radii[probe]
         alone = reach > np.maximum(SPARSE * even, BEYOND * noise)
-        off[restless[thick | alone]] = 1
-        return off
+        off[rows[thick | alone]] = True
+    return off
 
-    return np.asarray(search.reduce_knn(count, is_off) > 0)
+
+def _moves_around(
+    search: NeighborSearch, sq_moves: NDArray[np.float64], count: int
+) -> NDArray[np.float64]:
+    """(M,): root mean square of the moves of the nearest `count` points, from squares (M,)."""
+
+    def around(
+        rows: NDArray[np.int64], sq_distances: NDArray[np.float64], near: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        return np.asarray(np.sqrt(sq_moves[near].mean(1)))
+
+    return search.reduce_knn(count, around)
 
 
 def _deviations(neighbors: NDArray[np.float64]) -> NDArray[np.float64]:
