@@ -107,7 +107,7 @@ def test_the_judge_notices(
         if outcome == "broken":
             raise ValueError("not a sentence")
         if outcome == "memory":
-            bytearray(count.MEMORY + 2**20)
+            b"1" * (2 * count.MEMORY)  # written to: zeros would take no memory
 
     monkeypatch.setattr(targets, "_show", misbehave)
     monkeypatch.setattr(count, "MEMORY", 2**26)
