@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint types pyright imports unit package docs format clean
+.PHONY: demo test lint types imports unit package docs format clean
 
 $(STAMP): pyproject.toml constraints.txt requirements.lock
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -27,10 +27,8 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/mypy tests/typing
-
-# Not part of `test`: it takes minutes, most of them in the types of torch.
-pyright: $(STAMP)
-	@if $(BIN)/pyright --version >/dev/null 2>&1; then $(BIN)/pyright --pythonpath $(BIN)/python; \
+	@if $(BIN)/pyright --version >/dev/null 2>&1; \
+	then $(BIN)/pyright -p pyproject.toml --pythonpath $(BIN)/python; \
 	else echo "pyright skipped: Node.js does not run here"; fi
 
 imports: $(STAMP)
