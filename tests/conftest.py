@@ -262,3 +262,20 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     browser = Browser(tmp_path_factory.mktemp("profile"))
     yield browser
     browser.close()
+
+
+@pytest.fixture
+def small_model() -> Any:
+    """A network with random weights: it moves points, though not well."""
+    import torch
+
+    from pdflow.config import FlowConfig, InferenceConfig
+    from pdflow.model import PDFlow
+
+    torch.manual_seed(0)
+    config = FlowConfig(
+        edge_neighbours=(0,), augment_dims=5, hidden=8, filter="fbm", condition="graph",
+        condition_neighbours=8, condition_hidden=8, condition_features=8, augment_flow="affine",
+        patch_points=100, noise_conditioning=True, noise_unit=4.0,
+    )  # fmt: skip
+    return PDFlow(config, InferenceConfig(patch_radius=(4.0, 4.0), centred=True)).eval()

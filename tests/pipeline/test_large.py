@@ -6,10 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 
 from pdflow.cloud import PointCloud
-from pdflow.config import FlowConfig, InferenceConfig
 from pdflow.geometry.neighbors import NeighborSearch
 from pdflow.model import PDFlow
 from pdflow.noise.estimate import NoiseEstimate
@@ -18,17 +16,6 @@ from pdflow.pipeline.denoise import Denoiser
 from pdflow.pipeline.normalise import Normalised
 from pdflow.pipeline.plan import Plan
 from pdflow.pipeline.survey import far_points, survey_cloud
-
-
-@pytest.fixture
-def small_model() -> PDFlow:
-    torch.manual_seed(0)
-    config = FlowConfig(
-        edge_neighbours=(0,), augment_dims=5, hidden=8, filter="fbm", condition="graph",
-        condition_neighbours=8, condition_hidden=8, condition_features=8, augment_flow="affine",
-        patch_points=100, noise_conditioning=True, noise_unit=4.0,
-    )  # fmt: skip
-    return PDFlow(config, InferenceConfig(patch_radius=(4.0, 4.0), centred=True)).eval()
 
 
 @pytest.fixture

@@ -8,26 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from pdflow.cloud import PointCloud
-from pdflow.config import FlowConfig, InferenceConfig
 from pdflow.model import PDFlow
 from pdflow.pipeline import large
 from pdflow.tiles.index import Inputs
 from pdflow.tiles.run import TileRun
-
-
-@pytest.fixture
-def small_model() -> PDFlow:
-    """A network with random weights: it moves points, though not well."""
-    torch.manual_seed(0)
-    config = FlowConfig(
-        edge_neighbours=(0,), augment_dims=5, hidden=8, filter="fbm", condition="graph",
-        condition_neighbours=8, condition_hidden=8, condition_features=8, augment_flow="affine",
-        patch_points=100, noise_conditioning=True, noise_unit=4.0,
-    )  # fmt: skip
-    return PDFlow(config, InferenceConfig(patch_radius=(4.0, 4.0), centred=True)).eval()
 
 
 @pytest.fixture

@@ -70,16 +70,23 @@ def _fill_planes(
                 matrix[i, j] = total
                 matrix[j, i] = total
         diagonalise(matrix, axes)
-        least, most = 0, 0
-        for i in range(1, 3):
-            if matrix[i, i] < matrix[least, least]:
-                least = i
-            if matrix[i, i] >= matrix[most, most]:
-                most = i
+        least, most = least_and_most(matrix)
         for i in range(3):
             normals[row, i] = axes[i, least]
         across = matrix[3 - least - most, 3 - least - most]
         breadths[row] = across / matrix[most, most] if matrix[most, most] > 0.0 else 0.0
+
+
+@compiled
+def least_and_most(matrix: FloatArray) -> tuple[int, int]:
+    """The places of the least and the greatest entry on the diagonal of a matrix (3, 3)."""
+    least, most = 0, 0
+    for i in range(1, 3):
+        if matrix[i, i] < matrix[least, least]:
+            least = i
+        if matrix[i, i] >= matrix[most, most]:
+            most = i
+    return least, most
 
 
 @compiled

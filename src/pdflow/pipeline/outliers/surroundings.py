@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pdflow.compiled import compiled
 from pdflow.geometry.arrays import FloatArray, IntArray
 from pdflow.geometry.neighbors import NeighborSearch
-from pdflow.geometry.normals import diagonalise
+from pdflow.geometry.normals import diagonalise, least_and_most
 from pdflow.parallel import run_in_threads
 
 NEIGHBOURS = 48
@@ -133,12 +133,7 @@ def _describe(
                     matrix[i, j] = products[i, j] / last - total[i] / last * (total[j] / last)
                     matrix[j, i] = matrix[i, j]
             diagonalise(matrix, axes)
-            least, most = 0, 0
-            for i in range(1, 3):
-                if matrix[i, i] < matrix[least, least]:
-                    least = i
-                if matrix[i, i] >= matrix[most, most]:
-                    most = i
+            least, most = least_and_most(matrix)
             middle = 3 - least - most
             across, sq_away = 0.0, 0.0
             for i in range(3):
