@@ -27,7 +27,8 @@ def jet(points: Points, around: Neighbourhood, rule: Rule) -> Points:
 def bilateral(points: Points, around: Neighbourhood, rule: Rule) -> Points:
     """Edge-aware bilateral projection (Huang et al.); `strength` is its sharpness in degrees.
 
-    Normals must be oriented, or CGAL's result contains NaN.
+    Normals must be oriented, or CGAL's result contains NaN. It drops points that it cannot orient,
+    which happens on open surfaces and in trees: they stay where they are.
     """
     from CGAL import CGAL_Point_set_processing_3 as processing
 
@@ -35,7 +36,9 @@ def bilateral(points: Points, around: Neighbourhood, rule: Rule) -> Points:
     processing.jet_estimate_normals(cloud, around.k)
     processing.mst_orient_normals(cloud, ORIENTING_NEIGHBOURS)
     processing.bilateral_smooth_point_set(cloud, around.k, 0.0, rule.strength)
-    return _from_cgal(cloud)
+    smooth = points.copy()
+    smooth[list(cloud.indices())] = _from_cgal(cloud)
+    return smooth
 
 
 def wlop(points: Points, around: Neighbourhood, rule: Rule) -> Points:
