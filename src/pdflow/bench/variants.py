@@ -1,13 +1,8 @@
 """Networks of the paper's ablations, trained briefly and kept in the results folder.
 
 Every variant starts from the recipe of the paper's network and gets the same number of patches.
-These are fewer than the paper's: compare variants with each other. All of them differ from the
-paper's recipe in this:
-
-- the matrix of LCC and the mask of LBM start as in the authors' code: with W = identity an
-  invertible network returns its input, and a short training hardly leaves that point;
-- warm-up, decay of the rate and weight averaging are those of a short run;
-- patches are cut from clean clouds and then noised, as the authors did.
+These are fewer than the paper's: compare variants with each other. They differ from the recipe in
+warm-up and weight averaging, which are those of a short run, and no shape is held out.
 
 Small networks, which a CPU can train, also match point i of the output with point i of the clean
 patch instead of by an assignment: correct because noise was added to clean points, and free.
@@ -58,7 +53,7 @@ class Size:
 
 SIZES = {
     # 300,800 patches, as many a step as keep a GPU busy.
-    "paper": Size({}, {}, 1, {"prior": 1e-7}, 32, 9400, 1024, "bf16"),
+    "paper": Size({}, {}, 1, {}, 32, 9400, 1024, "bf16"),
     "small": Size(
         {"hidden": 24, "patch_points": 128},
         {"centred": True, "patch_radius": (2.0, 2.0)},
@@ -72,8 +67,7 @@ SIZES = {
 }
 """The paper's networks, and narrower ones that a CPU can train.
 
-With exact log-determinants, 1e-6 of the likelihood lets W collapse (docs/training.md), 1e-7 does
-not. The small ones get patches centred on the origin and of one radius: they learn in hundreds of
+The small ones get patches centred on the origin and of one radius: they learn in hundreds of
 steps what takes many thousands in the paper's frame.
 """
 
@@ -147,19 +141,17 @@ def variant(
         seed=training.seed,
         precision=size.precision,
         warmup=max(1, steps // 20),
-        schedule="cosine",
         ema=max(0.0, 1 - 20 / steps),
     )
     loss = replace(base.loss, denoise=base.loss.denoise if with_loss else 0.0, **size.loss)
     changes: dict[str, Any] = {
-        "filter_init": "authors",
         "edge_neighbours": tuple(k // size.edges for k in base.model.edge_neighbours),
         **size.network,
     }
     network = replace(base.model, **changes, **model)
     inference = replace(base.inference, **size.inference)
     # Always the same name, because only settings may matter: equal variants are trained once.
-    data = replace(base.data, noise=(noise,), cut="clean", seeds=size.regions)
+    data = replace(base.data, noise=(noise,), seeds=size.regions, holdout=())
     return Variant(name, Recipe("ablation", network, inference, data, loss, optim))
 
 
