@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from pdflow.bench.records import Key, Record, Run, Store
 from pdflow.bench.tables import find_table
 from pdflow.bench.writers import markdown_text
 from pdflow.errors import PdflowError
+from pdflow.train.loop import Trainer
 
 ONE_CELL = ("--points", "10000", "--levels", "0.02")
 
@@ -240,6 +243,40 @@ def test_each_ablation_is_trained_with_each_seed_and_once(bench, score_data, tmp
     assert [path.stat().st_mtime_ns for path in (first, second)] == written
     assert "D_m = 8 (small, 1 steps)" in done.out
     assert "D_m = 8 (small, 1 steps, seed 1)" in done.out
+
+
+def test_a_table_that_was_stopped_twice_gives_the_same_rows(
+    bench, score_data, tmp_path, monkeypatch
+):
+    words = ("filters", "--data", score_data, "--methods", "FBM,LCC", "--steps", "6", *ONE_CELL)
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    assert bench(*words, "-o", whole).code == 0
+    calls = {"step": 0, "measured": 0}
+
+    def interrupted(function, name, at):
+        def call(*arguments):
+            calls[name] += 1
+            if calls[name] == at:
+                os.kill(os.getpid(), signal.SIGINT)
+            return function(*arguments)
+
+        return call
+
+    monkeypatch.setattr(Trainer, "step", interrupted(Trainer.step, "step", 9))
+    monkeypatch.setattr(runner, "_measured", interrupted(runner._measured, "measured", 3))
+    assert bench(*words, "-o", parts).code == 130  # in the third step of the second network
+    assert calls == {"step": 9, "measured": 0}
+    assert len(list((parts / "models").glob("*.checkpoint"))) == 1
+    assert bench(*words, "-o", parts).code == 130  # in the third of six results
+    assert calls == {"step": 12, "measured": 3}
+    assert bench(*words, "-o", parts).code == 0
+    assert not list((parts / "models").glob("*.checkpoint"))
+    rows = [
+        {key: record.values for key, record in Store.open(folder / "filters.jsonl").records.items()}
+        for folder in (whole, parts)
+    ]
+    assert rows[0] == rows[1]  # keys hold the digest of the weights: they are the same bits
+    assert len(rows[0]) == 6
 
 
 def test_the_report_holds_all_tables_that_were_made(bench, score_data, tmp_path):

@@ -10,6 +10,7 @@ patch instead of by an assignment: correct because noise was added to clean poin
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
@@ -23,9 +24,11 @@ from numpy.typing import NDArray
 from pdflow.bench.methods import short_digest
 from pdflow.errors import PdflowError
 from pdflow.model import PDFlow
+from pdflow.train.checkpoint import resume, save_checkpoint
 from pdflow.train.data import PatchPool
 from pdflow.train.loop import Trainer
 from pdflow.train.recipe import Recipe, load_recipe
+from pdflow.train.run import SAVE_EVERY, stopping_on_signals
 from pdflow.weights import load_model, save_model
 
 
@@ -186,11 +189,28 @@ def _pool(clouds: Sequence[NDArray[np.float64]], recipe: Recipe, device: str) ->
 
 
 def _train(chosen: Variant, pool: PatchPool, folder: Path, device: str) -> None:
+    """Train a variant; a run that is stopped leaves a checkpoint, and the next one goes on there."""
     trainer = Trainer(chosen.recipe, pool, device)
-    lines: list[dict[str, Any]] = []
-    trainer.fit(inf, log=lines.append)
     path = chosen.path(folder)
     path.parent.mkdir(parents=True, exist_ok=True)
+    checkpoint = path.with_suffix(".checkpoint")
+    if checkpoint.exists():
+        resume(trainer, checkpoint)
+    lines: list[dict[str, Any]] = []
+    saved = time.monotonic()
+
+    def note(line: dict[str, Any]) -> None:
+        nonlocal saved
+        lines.append(line)
+        if time.monotonic() - saved > SAVE_EVERY:
+            save_checkpoint(trainer, checkpoint)
+            saved = time.monotonic()
+
+    with stopping_on_signals(trainer):
+        trainer.fit(inf, log=note)
+    if trainer.stop:
+        save_checkpoint(trainer, checkpoint)
+        raise KeyboardInterrupt
     patches = chosen.recipe.optim.steps * chosen.recipe.optim.batch
     provenance = {
         "recipe": chosen.recipe.as_dict(),
@@ -198,3 +218,4 @@ def _train(chosen: Variant, pool: PatchPool, folder: Path, device: str) -> None:
         "log": lines,
     }
     save_model(path, trainer.averaged(), provenance)
+    checkpoint.unlink(missing_ok=True)

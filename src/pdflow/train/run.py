@@ -83,7 +83,7 @@ def train(
         )
     if (folder / CHECKPOINT).exists():
         resume(trainer, folder / CHECKPOINT)
-    with _stopping_on_signals(trainer), _within_memory(recipe), _within_disk(folder):
+    with stopping_on_signals(trainer), _within_memory(recipe), _within_disk(folder):
         if workers.first:
             book = _Book(trainer, folder, kept.digest, say)
             advance(trainer.share)
@@ -201,7 +201,7 @@ def describe(line: dict[str, float]) -> str:
 
 
 @contextmanager
-def _stopping_on_signals(trainer: Trainer) -> Iterator[None]:
+def stopping_on_signals(trainer: Trainer) -> Iterator[None]:
     """Let SIGINT and SIGTERM end `fit` after the current step; a second signal ends it at once."""
 
     def stop(number: int, frame: FrameType | None) -> None:
