@@ -15,12 +15,12 @@ Importing this package is cheap: torch and numba are loaded by the first call th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pdflow.lazy import lazy_names
 
 __version__ = "0.1.0"
 
+# As `typing.TYPE_CHECKING`, whose import takes longer than all of this package's.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pdflow.cloud import PointCloud as PointCloud
     from pdflow.errors import LossWarning as LossWarning

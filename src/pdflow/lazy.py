@@ -1,17 +1,22 @@
-"""Late imports: a package's names on first use, optional dependencies with a hint."""
+"""Late imports: a package's names on first use, optional dependencies with a hint.
+
+Every import of the package and every command begins with this module, so it imports little itself.
+"""
 
 from __future__ import annotations
 
 import importlib
-import json
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 from pdflow.errors import MissingExtraError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+    from types import ModuleType
+    from typing import Any
 
 
 def lazy_names(
@@ -65,6 +70,8 @@ def install_hint(extra: str) -> str:
     >>> "[las]" in install_hint("las")
     True
     """
+    from pathlib import Path
+
     quote = '"' if os.name == "nt" else "'"  # cmd.exe takes single quotes literally
     source = Path(__file__).parents[2]
     if (source / "pyproject.toml").is_file():
@@ -74,7 +81,9 @@ def install_hint(extra: str) -> str:
 
 def _installed_from() -> Path | None:
     """The folder that pip installed this package from, if it is still there."""
+    import json
     from importlib.metadata import PackageNotFoundError, distribution
+    from pathlib import Path
     from urllib.parse import urlsplit
     from urllib.request import url2pathname
 

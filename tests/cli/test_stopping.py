@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+
+import pdflow
+
+SOURCE = Path(pdflow.__file__).parents[1]
 
 # Stands for a compiled loop: it neither ends for minutes nor lets Python handle a signal.
 BUSY = """
@@ -43,3 +49,39 @@ def test_a_process_in_a_long_loop_ends_and_leaves_no_file(tmp_path: Path, number
     assert process.returncode == 130
     assert said == "stopped: no unfinished file was left behind.\n"
     assert not list(tmp_path.iterdir())
+
+
+CONSOLE_SCRIPT = "import sys; from pdflow.cli import start; sys.exit(start())"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX: signals")
+@pytest.mark.parametrize("command", [["-m", "pdflow"], ["-c", CONSOLE_SCRIPT]])
+@pytest.mark.parametrize("milliseconds", [0, 20, 50, 100, 300])
+def test_ctrl_c_while_a_command_is_loaded_shows_no_traceback_of_ours(
+    command: list[str], milliseconds: int, tmp_path: Path
+) -> None:
+    with subprocess.Popen(
+        [sys.executable, *command, "info", str(tmp_path / "none.ply")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as process:
+        time.sleep(milliseconds / 1000)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    # Done, stopped by a command, or stopped while Python itself starts, which shows a traceback.
+    assert process.returncode in (2, 130, 1, -signal.SIGINT)
+    if process.returncode in (2, 130):
+        assert len(said.splitlines()) == 1, said
+    else:
+        assert not re.search(r"pdflow/cli/(?!__init__)", said), said
+
+
+def test_next_to_nothing_is_loaded_before_ctrl_c_is_handled() -> None:
+    code = f"import sys; sys.path.insert(0, {str(SOURCE)!r}); before = {{*sys.modules}}; "
+    code += "import pdflow.cli; print(*{*sys.modules} - before)"
+    done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True)
+    loaded = set(done.stdout.split())
+    assert "pdflow.cli" in loaded, done.stderr
+    assert not loaded & {"typing", "collections", "re", "enum", "json", "pathlib", "signal"}

@@ -14,10 +14,12 @@ def start() -> int:
     """Run the command line and return the exit code, even if Ctrl-C comes while it is loaded."""
     try:
         from pdflow.cli.main import main
-        from pdflow.cli.stopping import end_after_signals
+        from pdflow.cli.stopping import end_after_signals, ignore_signals
 
         end_after_signals()
-        return main()
+        code = main()
+        ignore_signals()
+        return code
     except KeyboardInterrupt:
         sys.stderr.write(f"{STOPPED_SENTENCE}\n")
         return STOPPED

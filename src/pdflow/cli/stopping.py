@@ -28,6 +28,12 @@ def end_after_signals() -> None:
     threading.Thread(target=_watch, args=(heard, written), daemon=True).start()
 
 
+def ignore_signals() -> None:
+    """Let a process end that has done its work: Ctrl-C now would only disturb Python's tidying."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+
+
 def _watch(heard: socket.socket, written: socket.socket) -> None:
     while number := heard.recv(1)[0]:
         # A command with a handler of its own, such as training, saves its work first.
