@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pdflow.geometry.distinct import distinct
+from pdflow.geometry.distinct import NEARLY, distinct, nearly_equal
+from pdflow.geometry.neighbors import NeighborSearch
 
 
 @pytest.mark.parametrize("values", [2, 5, 40])
@@ -38,3 +39,30 @@ def test_few_points(count: int) -> None:
     single, place = distinct(np.zeros((count, 3)))
     assert single.shape == (count, 3)
     assert place.tolist() == [0] * count
+
+
+@pytest.mark.parametrize("copies", [1, 2, 5])
+def test_points_that_rounding_brought_apart_are_nearly_equal(copies: int) -> None:
+    rng = np.random.default_rng(0)
+    points = rng.random((500, 3)) * [1, 1, 0]
+    clouds = [points + rng.normal(size=points.shape) * 1e-8 for _ in range(copies)]
+    twins = nearly_equal(NeighborSearch(np.concatenate(clouds)))
+    assert np.array_equal(twins, np.tile(np.arange(500), copies))
+
+
+def test_points_of_a_surface_are_not_nearly_equal() -> None:
+    points = np.random.default_rng(0).random((20_000, 3)) * [1, 1, 0]
+    twins = nearly_equal(NeighborSearch(points))
+    assert np.count_nonzero(twins != np.arange(len(points))) <= 20_000 * 13 * NEARLY**2 * 3
+
+
+def test_components_far_apart_keep_their_points() -> None:
+    points = np.random.default_rng(0).random((200, 3))
+    far = np.concatenate([points, points + 1e9])
+    assert np.array_equal(nearly_equal(NeighborSearch(far)), np.arange(400))
+
+
+@pytest.mark.parametrize("count", [0, 1, 13])
+def test_few_points_are_not_nearly_equal(count: int) -> None:
+    points = np.random.default_rng(0).random((count, 3))
+    assert nearly_equal(NeighborSearch(points)).tolist() == list(range(count))

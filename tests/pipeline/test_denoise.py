@@ -129,3 +129,15 @@ def test_a_run_is_logged_and_its_options_are_short(
         "pass",
         "Report:",
     ]
+
+
+def test_order_and_twins_make_no_difference(model: PDFlow, sphere: Sphere) -> None:
+    noisy = sphere(1500)
+    clean = denoise(noisy, model=model)
+    order = np.random.default_rng(0).permutation(len(noisy))
+    assert denoise(noisy[order], model=model) == pytest.approx(clean[order], abs=1e-9)
+    # As if a file were merged with a copy of itself that was rounded.
+    twice = np.concatenate([noisy, np.round(noisy, 7)])
+    twins = denoise(twice, model=model)
+    assert twins[:1500] == pytest.approx(clean, abs=1e-9)
+    assert twins[1500:] - twice[1500:] == pytest.approx(clean - noisy, abs=1e-6)

@@ -109,10 +109,11 @@ def test_points_on_no_surface_stay_and_are_counted() -> None:
     leaves = rng.random((500, 3)) * 4
     noise = NoiseEstimate(SIGMA, SIGMA, 1.0, True)
     points, why = hold_back(NeighborSearch(leaves), leaves + 3 * SIGMA, noise, None, 1024)
-    assert np.array_equal(points[why == 2], leaves[why == 2])
     counts = count_held_back(why)
-    assert counts["no_surface"] == np.count_nonzero((points == leaves).all(axis=1)) > 350
-    assert counts["bound"] == 500 - counts["no_surface"]
+    still = (points == leaves).all(axis=1)
+    assert (why[still] == 2).all()
+    assert counts["no_surface"] >= np.count_nonzero(still) > 300
+    assert 0 < counts["bound"] <= 500 - counts["no_surface"]
     far = leaves + 30 * SIGMA
     assert np.array_equal(hold_back(NeighborSearch(leaves), far, noise, np.inf, 1024)[0], far)
 
@@ -121,3 +122,15 @@ def test_points_on_no_surface_stay_and_are_counted() -> None:
 def test_what_is_no_length_is_refused(model: PDFlow, length: object) -> None:
     with pytest.raises(PdflowError, match="max_move"):
         Denoiser(model, max_move=length)  # type: ignore[arg-type]
+
+
+def test_nothing_jumps_at_the_limits() -> None:
+    rng = np.random.default_rng(0)
+    leaves = rng.random((1000, 3)) * 4
+    noise = NoiseEstimate(SIGMA, SIGMA, 1.0, True)
+    before = hold_back(NeighborSearch(leaves), leaves + 2 * SIGMA, noise, None, 1024)[0]
+    changed = leaves + rng.normal(size=leaves.shape) * 1e-9
+    after = hold_back(NeighborSearch(changed), changed + 2 * SIGMA, noise, None, 1024)[0]
+    held_in_part = (before != leaves).any(axis=1) & (before != leaves + 2 * SIGMA).any(axis=1)
+    assert held_in_part.any()
+    assert np.abs(after - before).max() < 1e-6

@@ -1,4 +1,4 @@
-"""Remove duplicate points."""
+"""Find points that are equal, or nearly so."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from pdflow.compiled import compiled
 from pdflow.geometry.arrays import FloatArray, IntArray
+from pdflow.geometry.neighbors import NeighborSearch
 from pdflow.parallel import run_in_threads
 
 _FACTORS = (0x1E3779B97F4A7C15, 0x3F58476D1CE4E5B9, 0x14D049BB133111EB)
@@ -17,6 +18,12 @@ _SHARES = 1 << _SHARE_BITS
 
 _SMALL_CLOUD = 200_000
 """Points below which a second thread costs more than it brings."""
+
+NEIGHBOURS, NEARLY = 12, 2e-3
+"""Points are nearly equal if they are closer than NEARLY times the distance to the farthest of so
+many neighbours: rounding brings them apart, sampling a surface hardly ever so close together."""
+
+_PROBES = 256
 
 
 def distinct(points: FloatArray) -> tuple[FloatArray, IntArray]:
@@ -38,6 +45,36 @@ def distinct(points: FloatArray) -> tuple[FloatArray, IntArray]:
     if is_new.all():
         return points.copy(), first
     return points[is_new], (np.cumsum(is_new) - 1)[first]
+
+
+def nearly_equal(search: NeighborSearch) -> IntArray:
+    """(U,): for each of different points (U, 3) the first row that it is nearly equal to.
+
+    Files that were merged after their coordinates were rounded hold each point twice. Such twins
+    hide the noise: each point's nearest neighbour is itself.
+
+    >>> points = np.random.default_rng(0).random((40, 3))
+    >>> twins = nearly_equal(NeighborSearch(np.concatenate([points, points + 1e-9])))
+    >>> bool((twins[40:] == np.arange(40)).all())
+    True
+    """
+    count, first = len(search), np.arange(len(search))
+    if count <= NEIGHBOURS + 1:
+        return first
+    points = search.points
+    nearest = search.reduce_knn(2, lambda rows, sq_distances, near: sq_distances[:, 1])
+    probes = points[:: max(1, count // _PROBES)]
+    sq_reach = search.knn(probes, NEIGHBOURS + 1)[0][:, -1]
+    rows = np.flatnonzero(nearest <= NEARLY**2 * sq_reach.max())
+    if not len(rows):
+        return first
+    sq_distances, near = search.knn(points[rows], NEIGHBOURS + 1)
+    close = sq_distances <= NEARLY**2 * sq_distances[:, -1:]
+    while True:
+        before = first[rows]
+        first[rows] = np.where(close, first[near], count).min(axis=1)
+        if np.array_equal(before, first[rows]):
+            return first
 
 
 @compiled

@@ -90,7 +90,7 @@ def cover(
     covered = np.zeros(len(points), dtype=bool)
     if cells is None:
         count = min(len(points), max(1, int(overlap * len(points) / size)))
-        seeds = farthest_point_sampling(search, count)
+        seeds = farthest_point_sampling(search, count, outermost(points))
     else:
         seeds = _seeds_in_cells(points, np.arange(len(points)), cells, lambda n: overlap * n / size)
     rounds: list[tuple[IntArray, IntArray, FloatArray]] = []
@@ -104,9 +104,22 @@ def cover(
         if not len(missed):
             return Patches(*(np.concatenate(parts) for parts in zip(*rounds, strict=True)))
         if cells is None:
-            seeds = missed[farthest_point_sampling(points[missed], -(-4 * len(missed) // size))]
+            lost = points[missed]
+            more = -(-4 * len(lost) // size)
+            seeds = missed[farthest_point_sampling(lost, more, outermost(lost))]
         else:
             seeds = _seeds_in_cells(points, missed, cells[missed], lambda n: -(-4 * n // size))
+
+
+def outermost(points: FloatArray) -> int:
+    """The row of `points` (M, 3) that is farthest from their mean.
+
+    Seeds that begin there do not depend on the order of rows or on rotation.
+
+    >>> outermost(np.array([[0.0, 0, 0], [1, 0, 0], [9, 0, 0]]))
+    2
+    """
+    return int(((points - points.mean(axis=0)) ** 2).sum(axis=1).argmax())
 
 
 def _seeds_in_cells(

@@ -31,7 +31,7 @@ from pdflow.geometry.tangential import limit_tangential_motion
 from pdflow.model import PDFlow
 from pdflow.noise.estimate import NoiseEstimate
 from pdflow.parallel import fill_rows
-from pdflow.pipeline.large import Layout, lay_out
+from pdflow.pipeline.large import Layout, is_large, lay_out
 from pdflow.pipeline.normalise import Normalised
 from pdflow.pipeline.options import check_choice, checked_numbers
 from pdflow.pipeline.passes import Passed, Passes
@@ -156,7 +156,7 @@ class Denoiser:
         selected = select(cloud, self.where)
         begin = stage or (lambda name: None)
         begin("finding neighbours")
-        given = Normalised.of(cloud)
+        given = Normalised.of(cloud, merge=not is_large(len(cloud)))
         begin("measuring noise")
         layout = lay_out(given) if self.mode == "points" else None
         level = known_level(cloud, self.noise)
@@ -296,7 +296,7 @@ class Denoiser:
         if self.mode == "points":
             moved, held = given.search.points.copy(), np.zeros(len(outlier), np.uint8)
             moved[~outlier], held[~outlier] = self.limit(surface, passed.search, noise, layout)
-            return slice(None), moved[given.place], held[given.place]
+            return slice(None), given.spread(moved), held[given.place]
         nearest = surface.knn(passed.points, 1)[1][:, 0]
         rows = np.concatenate([given.first_rows[~outlier][nearest], apart])
         moved = np.concatenate([passed.points, given.points[apart]])

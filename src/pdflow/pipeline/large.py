@@ -88,10 +88,15 @@ class Layout:
         return search if self.sampled is None else NeighborSearch(search.points[self.sampled])
 
 
+def is_large(count: int) -> bool:
+    """Whether a cloud of `count` points is large."""
+    return count > LARGE
+
+
 def lay_out(given: Normalised) -> Layout | None:
     """The layout of the different points of a cloud; None if it is not large."""
     points = given.points
-    if len(points) <= LARGE:
+    if not is_large(len(points)):
         return None
     grid = Grid.over(points.min(axis=0), points.max(axis=0))
     cells = make_cells(lambda: [points], grid, CELL)

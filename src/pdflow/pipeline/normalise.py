@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdflow.cloud import PointCloud
-from pdflow.geometry.distinct import distinct
+from pdflow.geometry.distinct import distinct, nearly_equal
 from pdflow.geometry.frame import unit_sphere
 from pdflow.geometry.neighbors import NeighborSearch
 from pdflow.parallel import fill_rows
@@ -30,12 +30,33 @@ class Normalised:
     place: NDArray[np.int64]
 
     @staticmethod
-    def of(cloud: PointCloud) -> Normalised:
-        """Normalise a cloud; NaN and infinite coordinates are refused."""
+    def of(cloud: PointCloud, merge: bool = False) -> Normalised:
+        """Normalise a cloud; NaN and infinite coordinates are refused.
+
+        merge  whether points that are nearly equal become one
+        """
         center = unit_sphere(cloud.points).center
         points = fill_rows(np.empty_like(cloud.points), lambda part: cloud.points[part] - center)
         different, place = distinct(points)
-        return Normalised(points, center, NeighborSearch(different), place)
+        search = NeighborSearch(different)
+        if merge:
+            twins = nearly_equal(search)
+            is_first = twins == np.arange(len(twins))
+            if not is_first.all():
+                search = NeighborSearch(different[is_first])
+                place = (np.cumsum(is_first) - 1)[twins[place]]
+        return Normalised(points, center, search, place)
+
+    def spread(self, moved: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(M, 3): all points, when the different ones are at `moved` (U, 3).
+
+        Points that are nearly equal move alike.
+        """
+        before = self.search.points[self.place]
+        after = moved[self.place]
+        same = (before == self.points).all(axis=1, keepdims=True)
+        still = (before == after).all(axis=1, keepdims=True)
+        return np.where(same, after, np.where(still, self.points, self.points + (after - before)))
 
     @property
     def first_rows(self) -> NDArray[np.int64]:

@@ -96,7 +96,9 @@ def noise_over_radius(search: NeighborSearch, noise: NoiseEstimate, patch_points
     """
     points = search.points
     size = min(patch_points, len(points))
-    seeds = points[:: max(1, len(points) // SEEDS)]
+    # The order of the queries does not depend on that of the rows.
+    places = noise.queries if len(noise.queries) else points
+    seeds = places[:: max(1, len(places) // SEEDS)]
     sq_distances = search.knn(seeds, size)[0]
     reached = points_within_reach(sq_distances)
     sq_radii = sq_distances[np.arange(len(seeds)), reached - 1] * (patch_points / reached)

@@ -36,6 +36,10 @@ density of a patch, and BEYOND sigmas: noise alone leaves a few points apart, bu
 at most 0.1 % of the points of training shapes, 1 % of the ground of street scans, and most points
 of wires."""
 
+SOFT = 0.1
+"""Around each limit, from this share below it to this share above, points are held back in part.
+So a tiny change of the input makes a tiny change of the result."""
+
 PROBES = 2048
 """Points around which the size of a patch is measured."""
 
@@ -43,6 +47,7 @@ REASONS = ("bound", "no_surface", "not_selected")
 """Why points are held back, in the order of their codes, from 1."""
 
 _POINTS_IN_MEMORY = 65_536
+_TINY = float(np.finfo(float).tiny)
 
 
 def hold_back(
@@ -69,8 +74,9 @@ def hold_back(
         return moved, why
     off = find_off_surface(search, moved, sigma, patch_points, probing)
     longest = MOST_SIGMAS * sigma if max_move is None else np.full(len(points), float(max_move))
-    limited, far = limit_motion(points, np.where(off[:, None], points, moved), longest)
-    why[far], why[off] = code_of("bound"), code_of("no_surface")
+    kept = np.where(off[:, None] > 0, points + (1 - off[:, None]) * (moved - points), moved)
+    limited, far = limit_motion(points, kept, longest)
+    why[off > 0.5], why[far] = code_of("no_surface"), code_of("bound")
     return limited, why
 
 
@@ -95,8 +101,9 @@ def find_off_surface(
     sigma: NDArray[np.float64],
     patch_points: int,
     probing: NDArray[np.bool_] | None = None,
-) -> NDArray[np.bool_]:
-    """(M,): points that lie on no surface, like leaves and wires, and would move nevertheless.
+) -> NDArray[np.float64]:
+    """(M,): from 0 to 1, whether points lie on no surface, like leaves and wires, and would move
+    nevertheless.
 
     search        of the points before denoising
     moved         (M, 3) the points after it
@@ -110,8 +117,8 @@ def find_off_surface(
     points = search.points
     count, size = min(NEIGHBOURS, len(points)), min(patch_points, len(points))
     moves = _moves_around(search, ((moved - points) ** 2).sum(1), count)
-    off = np.zeros(len(points), dtype=bool)
-    restless = np.flatnonzero(moves > RESTLESS * sigma)
+    off = np.zeros(len(points))
+    restless = np.flatnonzero(moves > (1 - SOFT) * RESTLESS * sigma)
     if not len(restless):
         return off
     if probing is None or not probing.any():
@@ -123,13 +130,21 @@ def find_off_surface(
         reach, noise = np.sqrt(sq_distances[:, -1]), sigma[rows]
         unit = np.maximum(noise, FINEST * reach)
         thin, _, wide = _deviations(points[near]).T
-        thick = (moves[rows] > RESTLESS * unit) & (thin > np.maximum(THICK * unit, ROUND * wide))
+        thick = _beyond(moves[rows], RESTLESS * unit)
+        thick *= _beyond(thin, np.maximum(THICK * unit, ROUND * wide))
         asked, probe = np.unique(probes.knn(points[rows], 1)[1][:, 0], return_inverse=True)
         radii = np.sqrt(search.knn(probes.points[asked], size)[0][:, -1])
         even = np.sqrt(count / size) * radii[probe]
-        alone = reach > np.maximum(SPARSE * even, BEYOND * noise)
-        off[rows[thick | alone]] = True
+        alone = _beyond(moves[rows], RESTLESS * noise)
+        alone *= _beyond(reach, np.maximum(SPARSE * even, BEYOND * noise))
+        off[rows] = np.maximum(thick, alone)
     return off
+
+
+def _beyond(values: NDArray[np.float64], limits: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(Q,): whether values (Q,) are above limits (Q,), and a share from 0 to 1 close to them."""
+    excess = values - (1 - SOFT) * limits
+    return np.asarray(np.clip(excess / np.maximum(2 * SOFT * limits, _TINY), 0, 1))
 
 
 def _moves_around(
