@@ -1,7 +1,7 @@
 """What denoises: a method is two functions, `load` and `denoise`.
 
-Built in are our models (`pdflow`, `pdflow:resample`, any weight file), the noisy input, the oracle
-and the peers. A file `mine.py` with these functions is a method, too:
+Built in are our models (`pdflow`, `pdflow:resample`, any weight file), the noisy input, the oracle,
+the peers and the rivals. A file `mine.py` with these functions is a method, too:
 
     load() -> state
     denoise(state, points) -> points        # (M, 3) float64 in and out
@@ -88,11 +88,12 @@ def references() -> list[Method]:
 
 
 def all_methods() -> list[Method]:
-    """Our shipped models in both modes, references and peers, in the order of tables."""
+    """Our shipped models in both modes, references, peers and rivals, in the order of tables."""
     from pdflow.bench.ours import shipped_methods
     from pdflow.bench.peers import peers
+    from pdflow.bench.rivals import rivals
 
-    return [*shipped_methods(), *references(), *peers()]
+    return [*shipped_methods(), *references(), *peers(), *rivals()]
 
 
 def choose_methods(names: Iterable[str] | None) -> list[Method]:
@@ -113,11 +114,15 @@ def require_installed(methods: Iterable[Method]) -> list[Method]:
 
 
 def _other(name: str, known: list[str]) -> Method:
-    """A method that is not built in: a plug-in file or a weight file."""
+    """A plug-in file, a weight file, or a rival with a number of passes."""
     from pdflow.bench.ours import is_model, model_method
+    from pdflow.bench.rivals import named_rival
 
     if name.endswith(".py"):
         return _plug_in(Path(name))
+    rival = named_rival(name)
+    if rival is not None:
+        return rival
     if is_model(name):
         return model_method(name)
     raise PdflowError(
@@ -145,11 +150,11 @@ def _plug_in(path: Path) -> Method:
             )
 
     def load() -> Any:
-        with _blaming(path, "load"):
+        with blaming(path, "load"):
             return module.load()
 
     def denoise(state: Any, case: Case) -> Output:
-        with _blaming(path, "denoise"):
+        with blaming(path, "denoise"):
             points = np.asarray(module.denoise(state, case.noisy.copy()), np.float64)
         if points.ndim != 2 or points.shape[1] != 3 or not np.isfinite(points).all():
             raise PdflowError(f"{path}: denoise must return finite points (M, 3).")
@@ -160,13 +165,17 @@ def _plug_in(path: Path) -> Method:
 
 
 @contextmanager
-def _blaming(path: Path, function: str) -> Iterator[None]:
-    """Let an error in somebody's method be a result that failed, not the end of the run."""
+def blaming(method: object, function: str) -> Iterator[None]:
+    """Let an error in somebody's method be a result that failed, not the end of the run.
+
+    Of a long message, such as torch writes, only the first line is repeated.
+    """
     try:
         yield
     except Exception as error:
+        message = (str(error).splitlines() or [""])[0].rstrip(".")
         raise PdflowError(
-            f"{path}: {function} failed ({type(error).__name__}: {error})."
+            f"{method}: {function} failed ({type(error).__name__}: {message})."
         ) from error
 
 

@@ -35,7 +35,7 @@ OUTLIER_LEVELS = (0.005, 0.01, 0.02)
 CLEAN_POINTS = (10_000, 50_000)
 CORRELATED = ("correlated", "registration")
 """Kinds of noise that neighbouring points share."""
-LOSE_ROWS = ("resample", "oracle", "cgal-wlop", "open3d-outliers")
+LOSE_ROWS = ("resample", "oracle", "cgal-wlop", "open3d-outliers", "score-denoise")
 """Methods, and modes of ours, that are not measured: they keep no rows, or know the truth."""
 
 
