@@ -21,6 +21,7 @@ test: lint types imports unit package
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/zizmor --offline --no-progress --quiet --strict-collection .github/workflows
 	@if [ -x $(BIN)/hadolint ]; then $(BIN)/hadolint Dockerfile Dockerfile.cuda; \
 	else echo "hadolint skipped: it is not packaged for this machine"; fi
 
