@@ -42,6 +42,7 @@ class Size:
     batch      patches of a step, and `steps`, how many there are by default
     regions    regions cut from every training cloud
     precision  of the trainer
+    cut        what patches are cut from: "noisy" or "clean" clouds
     """
 
     network: dict[str, Any]
@@ -52,11 +53,12 @@ class Size:
     steps: int
     regions: int
     precision: str
+    cut: str
 
 
 SIZES = {
     # 300,800 patches, as many a step as keep a GPU busy.
-    "paper": Size({}, {}, 1, {}, 32, 9400, 1024, "bf16"),
+    "paper": Size({}, {}, 1, {}, 32, 9400, 1024, "bf16", "noisy"),
     "small": Size(
         {"hidden": 24, "patch_points": 128},
         {"centred": True, "patch_radius": (2.0, 2.0)},
@@ -66,12 +68,14 @@ SIZES = {
         500,
         64,
         "ieee",
+        "clean",
     ),
 }
 """The paper's networks, and narrower ones that a CPU can train.
 
 The small ones get patches centred on the origin and of one radius: they learn in hundreds of
-steps what takes many thousands in the paper's frame.
+steps what takes many thousands in the paper's frame. Their patches are cut from clean clouds, as
+those of the stored rows were.
 """
 
 
@@ -154,7 +158,7 @@ def variant(
     network = replace(base.model, **changes, **model)
     inference = replace(base.inference, **size.inference)
     # Always the same name, because only settings may matter: equal variants are trained once.
-    data = replace(base.data, noise=(noise,), seeds=size.regions, holdout=())
+    data = replace(base.data, noise=(noise,), cut=size.cut, seeds=size.regions, holdout=())
     return Variant(name, Recipe("ablation", network, inference, data, loss, optim))
 
 
