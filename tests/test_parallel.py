@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 
 import numpy as np
 import pytest
 
 from pdflow import parallel
-from pdflow.parallel import available_cores, fill_rows, run_in_threads
+from pdflow.parallel import (
+    Deferred,
+    available_cores,
+    fill_rows,
+    run_in_threads,
+    stable_argsort,
+)
 
 
 @pytest.mark.parametrize("cores", [1, 3])
@@ -83,3 +90,45 @@ def test_a_forked_process_has_threads_of_its_own() -> None:
         again = fill_rows(np.empty(200_000), lambda rows: np.ones(rows.stop - rows.start)).sum()
         os._exit(0 if again == total else 1)
     assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.parametrize("kind", ["floats", "few different", "one value", "sorted"])
+def test_keys_are_sorted_as_by_numpy(kind: str) -> None:
+    rng = np.random.default_rng(0)
+    count = 150_000
+    keys = {
+        "floats": rng.normal(size=count),
+        "few different": rng.integers(0, 40, count),
+        "one value": np.zeros(count),
+        "sorted": np.arange(count),
+    }[kind]
+    np.testing.assert_array_equal(stable_argsort(keys), np.argsort(keys, kind="stable"))
+
+
+def test_a_deferred_call_runs_once_and_beside_its_caller() -> None:
+    threads: list[int] = []
+    with Deferred(lambda: threads.append(threading.get_ident())) as later:
+        assert not threads
+        later.begin()
+        later.begin()
+        later.result()
+    assert len(threads) == 1
+    assert threads != [threading.get_ident()]
+
+
+def test_a_deferred_call_that_was_not_begun_runs_when_it_is_asked() -> None:
+    with Deferred(lambda: 7) as later:
+        assert later.result() == 7
+
+
+def test_leaving_waits_for_a_deferred_call() -> None:
+    done: list[bool] = []
+
+    def work() -> None:
+        time.sleep(0.05)
+        done.append(True)
+
+    with pytest.raises(ValueError, match="no good"), Deferred(work) as later:  # noqa: PT012
+        later.begin()
+        raise ValueError("no good")
+    assert done

@@ -14,6 +14,7 @@ import numpy as np
 
 from pdflow.geometry.arrays import FloatArray, IntArray
 from pdflow.geometry.morton import BITS, Grid
+from pdflow.parallel import fill_rows, stable_argsort
 
 _LEVELS_PER_ROUND = 5
 """Levels of the octree that one round over all points counts."""
@@ -41,7 +42,10 @@ class Cells:
 
     def of_keys(self, keys: IntArray) -> IntArray:
         """(M,): the cell that each key (M,) lies in."""
-        return np.searchsorted(self.starts, keys, side="right") - 1
+        return fill_rows(
+            np.empty(len(keys), np.int64),
+            lambda part: np.searchsorted(self.starts, keys[part], side="right") - 1,
+        )
 
     def grouped(self, most: int) -> IntArray:
         """First cells (T,) of compact groups of consecutive cells with at most `most` points.
@@ -90,10 +94,19 @@ def _count_nodes(
             parents = keys >> (3 * (level - above))
             place = np.minimum(np.searchsorted(inside, parents), len(inside) - 1)
             keys = keys[inside[place] == parents]
-        new, held = np.unique(keys, return_counts=True)
+        new, held = _count_keys(keys)
         nodes, where = np.unique(np.concatenate([nodes, new]), return_inverse=True)
         counts = np.bincount(where, np.concatenate([counts, held]), len(nodes)).astype(np.int64)
     return nodes, counts
+
+
+def _count_keys(keys: IntArray) -> tuple[IntArray, IntArray]:
+    """Different keys (m,), ascending, and how often each occurs."""
+    if not len(keys):
+        return keys, keys
+    ordered = keys[stable_argsort(keys)]
+    firsts = np.flatnonzero(np.diff(ordered, prepend=ordered[0] - 1))
+    return ordered[firsts], np.diff(firsts, append=len(keys))
 
 
 def _octree(starts: IntArray, counts: IntArray, most: int) -> tuple[IntArray, IntArray]:

@@ -8,10 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdflow.errors import PdflowError
-from pdflow.geometry.arrays import FloatArray, finite_points
-from pdflow.parallel import run_in_threads
-
-_POINTS_IN_CACHE = 65_536
+from pdflow.geometry.arrays import FloatArray, bounding_box, finite_points
+from pdflow.parallel import fill_rows
 
 
 @dataclass(frozen=True)
@@ -48,31 +46,18 @@ def unit_sphere(points: ArrayLike) -> Frame:
     cloud = finite_points(points)
     if len(cloud) == 0:
         raise PdflowError("A cloud without points has no unit sphere: give at least one point.")
-    # Contiguous columns are much faster to reduce than rows of three.
-    parts = [
-        slice(first, first + _POINTS_IN_CACHE) for first in range(0, len(cloud), _POINTS_IN_CACHE)
-    ]
-    bounds = np.empty((len(parts), 2, 3))
-
-    def bound(start: int, stop: int) -> None:
-        for part in range(start, stop):
-            columns = np.ascontiguousarray(cloud[parts[part]].T)
-            bounds[part] = columns.min(axis=1), columns.max(axis=1)
-
-    run_in_threads(bound, len(parts), grain=1)
-    low, high = bounds[:, 0].min(axis=0), bounds[:, 1].max(axis=0)
+    low, high = bounding_box(cloud)
     # Adding halves, rather than halving the sum, keeps the largest coordinates finite.
     center = low / 2 + high / 2
     # Squares of tiny numbers underflow to 0, so distances are measured in extents.
     extent = float((high - low).max()) or 1.0
-    largest = np.empty(len(parts))
 
-    def measure(start: int, stop: int) -> None:
-        for part in range(start, stop):
-            columns = np.ascontiguousarray(cloud[parts[part]].T)
-            x, y, z = (columns - center[:, None]) / extent
-            largest[part] = (x * x + y * y + z * z).max()
+    def sq_lengths(part: slice) -> FloatArray:
+        # Contiguous columns are much faster to add than rows of three.
+        columns = np.ascontiguousarray(cloud[part].T)
+        x, y, z = (columns - center[:, None]) / extent
+        return np.asarray(x * x + y * y + z * z)
 
-    run_in_threads(measure, len(parts), grain=1)
-    scale = extent * float(np.sqrt(largest.max()))
+    largest = fill_rows(np.empty(len(cloud)), sq_lengths).max()
+    scale = extent * float(np.sqrt(largest))
     return Frame(center, scale if scale > 0 else 1.0)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pdflow.geometry.arrays import FloatArray, IntArray
+from pdflow.geometry.arrays import FloatArray, IntArray, bounding_box
 from pdflow.parallel import fill_rows
 
 BITS = 21
@@ -45,7 +45,7 @@ class Grid:
 
 def morton_keys(points: FloatArray) -> IntArray:
     """(M,): position of each point (M, 3) on a curve through a grid over the bounding box."""
-    return Grid.over(points.min(axis=0), points.max(axis=0)).keys(points)
+    return Grid.over(*bounding_box(points)).keys(points)
 
 
 def _spread(bits: np.ndarray) -> np.ndarray:

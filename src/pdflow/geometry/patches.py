@@ -14,7 +14,7 @@ from pdflow.geometry.arrays import FloatArray, IntArray
 from pdflow.geometry.farthest import farthest_point_sampling
 from pdflow.geometry.frame import Frame
 from pdflow.geometry.neighbors import NeighborSearch
-from pdflow.parallel import fill_rows, run_in_threads
+from pdflow.parallel import fill_rows, run_in_threads, stable_argsort
 
 _PATCHES_IN_CACHE = 16
 _PROBED_PLACES = 256
@@ -129,7 +129,7 @@ def _seeds_in_cells(
 
     wanted  number of seeds for a number of points, rounded down
     """
-    order = np.argsort(cells, kind="stable")
+    order = stable_argsort(cells)
     ends = np.flatnonzero(np.diff(cells[order], prepend=-1, append=-1))
     members = [rows[order[first:last]] for first, last in pairwise(ends)]
     seeds = [rows[:0]] * len(members)

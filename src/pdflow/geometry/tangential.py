@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from pdflow.geometry.arrays import FloatArray
 from pdflow.geometry.neighbors import NeighborSearch
 from pdflow.geometry.normals import fit_planes
+from pdflow.parallel import fill_rows
 
 PROBES = 4096
 """Points whose motion is measured."""
@@ -23,6 +24,8 @@ EXPLAINED = (0.88, 1.0)
 to the first number, and none from the second on. Our network moves the points of evenly sampled
 clouds at most 0.89 times as far along the surface as across it at any noise, and those of
 simulated LiDAR scans at least 1.05 times (`benchmarks/bench_tangential.py`)."""
+
+_PROBES_IN_CACHE = 256
 
 
 def limit_tangential_motion(
@@ -66,15 +69,19 @@ def _unexplained(noisy: FloatArray, probes: NeighborSearch, search: NeighborSear
     sq_across = ((moved - noisy - along) ** 2).sum(1)
     few, many = (min(count, len(moved)) for count in AVERAGED)
     sq_distances, near = probes.knn(moved, many)
-    tiny = np.finfo(float).tiny
-    # Beyond the first few, weights fall with the fourth power of the distance, so that separate
-    # components do not influence each other.
-    sq_reach = np.maximum(sq_distances[:, few - 1, None], tiny)
-    weights = (sq_reach / np.maximum(sq_distances, sq_reach)) ** 2
-    sq_along, sq_across = ((weights * part[near]).sum(1) for part in (sq_along, sq_across))
-    ratio = np.sqrt(sq_along / np.maximum(sq_across, tiny))
     low, high = EXPLAINED
-    return np.asarray(np.clip((ratio - low) / (high - low), 0, 1))
+    tiny = np.finfo(float).tiny
+
+    def average(part: slice) -> FloatArray:
+        # Beyond the first few, weights fall with the fourth power of the distance, so that separate
+        # components do not influence each other.
+        sq_reach = np.maximum(sq_distances[part, few - 1, None], tiny)
+        weights = (sq_reach / np.maximum(sq_distances[part], sq_reach)) ** 2
+        along, across = ((weights * sq[near[part]]).sum(1) for sq in (sq_along, sq_across))
+        ratio = np.sqrt(along / np.maximum(across, tiny))
+        return np.asarray(np.clip((ratio - low) / (high - low), 0, 1))
+
+    return fill_rows(np.empty(len(moved)), average, _PROBES_IN_CACHE)
 
 
 def _tangential(noisy: FloatArray, moved: FloatArray, search: NeighborSearch) -> FloatArray:
@@ -99,9 +106,11 @@ def limit_motion(
     (array([[2., 0., 0.],
            [0., 1., 0.]]), array([ True, False]))
     """
-    shift = after - before
-    lengths = np.linalg.norm(shift, axis=1)
+    lengths = fill_rows(
+        np.empty(len(after)), lambda part: np.linalg.norm(after[part] - before[part], axis=1)
+    )
     far = lengths > longest
     limited = np.array(after)
-    limited[far] = before[far] + shift[far] * (longest[far] / lengths[far])[:, None]
+    shift = after[far] - before[far]
+    limited[far] = before[far] + shift * (longest[far] / lengths[far])[:, None]
     return limited, far

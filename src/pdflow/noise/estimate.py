@@ -26,11 +26,12 @@ from pdflow.geometry.arrays import FloatArray, finite_points
 from pdflow.geometry.frame import Frame, unit_sphere
 from pdflow.geometry.seeds import generator
 from pdflow.noise.network import Network, load_network, weighted_quantile
-from pdflow.noise.sampling import Sample, stable_sample
+from pdflow.parallel import fill_rows
 
 if TYPE_CHECKING:
     from pdflow.geometry.neighbors import NeighborSearch
     from pdflow.noise.neighborhoods import Neighborhoods
+    from pdflow.noise.sampling import Sample
 
 FEW_POINTS = 1000
 """In smaller clouds, the larger neighbourhoods cover half of the shape."""
@@ -168,6 +169,7 @@ def estimate_with(
     from pdflow.geometry.distinct import distinct
     from pdflow.geometry.neighbors import NeighborSearch
     from pdflow.noise.neighborhoods import describe_neighbors, neighbors_of
+    from pdflow.noise.sampling import stable_sample
 
     generator(seed)  # refuses what is no seed
     search = points
@@ -238,6 +240,7 @@ def _thinned(
     """
     from pdflow.geometry.neighbors import knn
     from pdflow.noise.neighborhoods import describe_neighbors, neighbors_of
+    from pdflow.noise.sampling import stable_sample
 
     low, high = RATIOS
     share = min(max((level.ratio - low) / (high - low), 0.0), 1.0)
@@ -246,7 +249,8 @@ def _thinned(
     # The reach grows like count^(-1/2) on a surface and like count^(-1/3) in a volume.
     fewer = max(FEWEST_THINNED, int(count * (THINNED_RATIO / level.ratio) ** 2.5))
     left = stable_sample(points, frame, round(fewer / MEAN_WEIGHT), seed)
-    thin, asked = points[left.rows], left.first(QUERIES / len(points))
+    thin = fill_rows(np.empty((len(left.rows), 3)), lambda part: points[left.rows[part]])
+    asked = left.first(QUERIES / len(points))
     queries = points[asked.rows]
     near = knn(thin, queries, neighbors_of(len(thin), MEAN_WEIGHT))[1]
     seen = describe_neighbors(thin, near, queries, left.weights, frame.scale)

@@ -8,14 +8,16 @@ at the border, so whatever is averaged with these weights changes smoothly.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
+from pdflow.compiled import compiled
 from pdflow.geometry.arrays import FloatArray, IntArray
 from pdflow.geometry.frame import Frame
 from pdflow.geometry.seeds import generator
-from pdflow.parallel import run_in_threads
+from pdflow.parallel import run_in_threads, stable_argsort
 
 CELLS_PER_SPACING = 4.0
 """Cells over the distance between points: mostly one point in a cell, so they are independent."""
@@ -30,8 +32,7 @@ MARGIN = 0.1
 AXES = np.array([[0.8165, 0.4082, 0.4082], [-0.5222, 0.8387, 0.1543], [-0.2471, -0.3606, 0.8994]])
 """Directions of the cells' axes, which no grid of points is aligned with."""
 
-_FACTORS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)
-_POINTS_IN_CACHE = 32_768
+_FACTORS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], np.uint64)
 
 
 class Sample(NamedTuple):
@@ -81,57 +82,83 @@ def _sample_cells(
     """The share `limit` of `points` (M, 3), by cells of which `cells` make a unit."""
     rng = generator(seed)
     salt = rng.integers(2**63, dtype=np.uint64)
-    offsets = rng.random(3)
-    count = len(points)
-    parts: list[tuple[IntArray, FloatArray, FloatArray]] = []
-    starts = range(0, count, _POINTS_IN_CACHE)
-
-    def choose(first: int, last: int) -> None:
-        for start in starts[first:last]:
-            places = frame.apply(points[start : start + _POINTS_IN_CACHE])
-            # Column by column, because a matrix product may round equal rows differently.
-            x, y, z = places.T
-            keys = np.full(len(places), salt)
-            for axis, offset, factor in zip(AXES, offsets, _FACTORS, strict=True):
-                along = np.floor((x * axis[0] + y * axis[1] + z * axis[2]) * cells + offset)
-                keys = _mixed(keys ^ (along.astype(np.int64).astype(np.uint64) * np.uint64(factor)))
-            numbers = keys.astype(np.float64) * 2.0**-64
-            rows = np.flatnonzero(numbers < limit)
-            parts.append((start + rows, numbers[rows], _weights(places[rows], cells, offsets)))
-
-    run_in_threads(choose, len(starts), grain=1)
-    rows, numbers, weights = (np.concatenate(column) for column in zip(*parts, strict=True))
-    order = np.argsort(numbers, kind="stable")
-    _sort_cells(order, numbers, frame.apply(points[rows]))
-    return Sample(rows[order], weights[order], numbers[order])
+    grid = _Grid(frame.center, frame.scale, cells, rng.random(3))
+    all_numbers = np.empty(len(points))
+    run_in_threads(_number_cells, len(points), points, grid, salt, all_numbers)
+    rows = np.flatnonzero(all_numbers < limit)
+    rows = rows[stable_argsort(all_numbers[rows])]
+    numbers = all_numbers[rows]
+    _sort_cells(rows, numbers, points, frame)
+    weights = np.empty(len(rows))
+    run_in_threads(_weigh, len(rows), points, rows, grid, weights)
+    return Sample(rows, weights, numbers)
 
 
-def _sort_cells(order: IntArray, numbers: FloatArray, places: FloatArray) -> None:
-    """Sort the points of each cell, which have one number, by their places (S, 3).
+class _Grid(NamedTuple):
+    """Cells: `cells` of them make a unit of the frame of `center` (3,) and `scale`, and they are
+    shifted by `offsets` (3,)."""
 
-    order  (S,) ascending in numbers (S,), changed in place
+    center: FloatArray
+    scale: float
+    cells: float
+    offsets: FloatArray
+
+
+def _sort_cells(rows: IntArray, numbers: FloatArray, points: FloatArray, frame: Frame) -> None:
+    """Sort the points of each cell, which have one number, by their places.
+
+    rows  (S,) of points (M, 3), ascending in their numbers (S,), changed in place
 
     So the order of rows does not matter. Most cells hold one point: sorting all by four keys would
     take ten times as long.
     """
-    equal = np.flatnonzero(np.diff(numbers[order]) == 0)
+    equal = np.flatnonzero(np.diff(numbers) == 0)
     shared = np.union1d(equal, equal + 1)
-    some = order[shared]
-    order[shared] = some[np.lexsort((*places[some].T, numbers[some]))]
+    some = rows[shared]
+    rows[shared] = some[np.lexsort((*frame.apply(points[some]).T, numbers[shared]))]
 
 
-def _mixed(keys: np.ndarray) -> np.ndarray:
-    """Numbers (M,) of 64 bits, each of which depends on all bits of the given one."""
-    keys = (keys ^ (keys >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
-    return np.asarray(keys ^ (keys >> np.uint64(29)))
+@compiled
+def _number_cells(
+    start: int, stop: int, points: FloatArray, grid: _Grid, salt: np.uint64, numbers: FloatArray
+) -> None:
+    """Write the random number, 0 to 1, of the cell of each point `start` to `stop - 1`."""
+    for row in range(start, stop):
+        key = salt
+        for axis in range(3):
+            along = np.int64(math.floor(_along(points, row, axis, grid)))
+            key = _mixed(key ^ (np.uint64(along) * np.uint64(_FACTORS[axis])))
+        numbers[row] = np.float64(key) * 2.0**-64
 
 
-def _weights(places: FloatArray, cells: float, offsets: FloatArray) -> FloatArray:
-    """(S,): 1, and down to 0 at the borders of cells."""
-    x, y, z = places.T
-    weights = np.ones(len(places))
-    for axis, offset in zip(AXES, offsets, strict=True):
-        along = (x * axis[0] + y * axis[1] + z * axis[2]) * cells + offset
-        share = along - np.floor(along)
-        weights = np.minimum(weights, np.minimum(share, 1 - share) / MARGIN)
-    return weights
+@compiled
+def _weigh(
+    start: int, stop: int, points: FloatArray, rows: IntArray, grid: _Grid, weights: FloatArray
+) -> None:
+    """Write the weights of the points `rows[start:stop]`: 1, and down to 0 at borders of cells."""
+    for place in range(start, stop):
+        weight = 1.0
+        for axis in range(3):
+            along = _along(points, rows[place], axis, grid)
+            share = along - math.floor(along)
+            weight = min(weight, min(share, 1 - share) / MARGIN)
+        weights[place] = weight
+
+
+@compiled
+def _along(points: FloatArray, row: int, axis: int, grid: _Grid) -> float:
+    """Where a point lies along one of AXES, in cells."""
+    x = (points[row, 0] - grid.center[0]) / grid.scale
+    y = (points[row, 1] - grid.center[1]) / grid.scale
+    z = (points[row, 2] - grid.center[2]) / grid.scale
+    along = x * AXES[axis, 0] + y * AXES[axis, 1] + z * AXES[axis, 2]
+    cells: float = along * grid.cells + grid.offsets[axis]
+    return cells
+
+
+@compiled
+def _mixed(key: np.uint64) -> np.uint64:
+    """A number of 64 bits, each of which depends on all bits of the given one."""
+    mixed: np.uint64 = (key ^ (key >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
+    mixed ^= mixed >> np.uint64(29)
+    return mixed

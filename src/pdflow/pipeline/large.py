@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pdflow.geometry.arrays import IntArray
+from pdflow.geometry.arrays import IntArray, bounding_box
 from pdflow.geometry.cells import Cells, make_cells
 from pdflow.geometry.frame import Frame, unit_sphere
 from pdflow.geometry.morton import Grid
@@ -98,7 +98,7 @@ def lay_out(given: Normalised) -> Layout | None:
     points = given.points
     if not is_large(len(points)):
         return None
-    grid = Grid.over(points.min(axis=0), points.max(axis=0))
+    grid = Grid.over(*bounding_box(points))
     cells = make_cells(lambda: [points], grid, CELL)
     of_points = cells.of(given.search.points)
     sampled = None
