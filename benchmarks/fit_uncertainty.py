@@ -101,7 +101,7 @@ def describe(run: Denoiser, noisy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     def record(given, outlier, surface, noise, passed, settled, held):  # type: ignore[no-untyped-def]
         sigma = noise_around(noise, surface.points)
         columns = np.full((len(outlier), 3), np.nan)
-        columns[~outlier] = np.stack([uncertainty.reach_of(surface), sigma, passed.spread], axis=1)
+        columns[~outlier] = np.stack([passed.reach, sigma, passed.spread], axis=1)
         seen.append(columns[given.place])
         return original(given, outlier, surface, noise, passed, settled, held)
 

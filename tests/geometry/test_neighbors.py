@@ -164,3 +164,12 @@ def test_a_subset_answers_like_a_search_of_its_own(share: float) -> None:
 def test_a_subset_of_everything_is_the_search_itself() -> None:
     search = NeighborSearch(np.eye(3))
     assert search.subset([True] * 3) is search
+
+
+def test_numbers_of_some_points_are_those_of_all() -> None:
+    points = np.random.default_rng(0).random((5000, 3))
+    search, asked = NeighborSearch(points), points[:, 0] > 0.7
+    reach = search.reduce_knn(9, lambda sq_distances, _: sq_distances[:, -1])
+    some = search.reduce_knn(9, lambda sq_distances, _: sq_distances[:, -1], asked)
+    np.testing.assert_array_equal(reach, search.knn(points, 9)[0][:, -1])
+    np.testing.assert_array_equal(some, np.where(asked, reach, 0))

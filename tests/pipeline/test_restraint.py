@@ -15,11 +15,17 @@ from pdflow.noise.estimate import NoiseEstimate, estimate_noise
 from pdflow.noise.known import known_noise
 from pdflow.pipeline.denoise import Denoiser
 from pdflow.pipeline.restraint import (
+    BEYOND,
+    CLOSE,
     MOST_SIGMAS,
+    SOFT,
+    THICK,
+    _deviations,
     count_held_back,
     find_off_surface,
     hold_back,
     noise_around,
+    reach_of,
 )
 
 Sphere = Callable[..., np.ndarray]
@@ -77,7 +83,9 @@ def _off(points: np.ndarray, moves: float) -> np.ndarray:
     """Points found off a surface if all move by a Gaussian of deviation `moves` along an axis."""
     rng = np.random.default_rng(1)
     moved = points + rng.normal(size=points.shape) * moves
-    return find_off_surface(NeighborSearch(points), moved, np.full(len(points), SIGMA), 1024)
+    search = NeighborSearch(points)
+    sigma = np.full(len(points), SIGMA)
+    return find_off_surface(search, moved, sigma, 1024, reach_of(search))
 
 
 def test_leaves_that_move_are_found_and_surfaces_are_not() -> None:
@@ -102,6 +110,24 @@ def test_a_wire_above_the_ground_is_found() -> None:
     found = _off(np.concatenate([plane, wire]), moves=2 * SIGMA)
     assert found[-30:].mean() > 0.9
     assert found[:-30].mean() < 0.001
+
+
+def test_close_neighbours_are_never_thick() -> None:
+    """So points whose neighbours are CLOSE need no look at how far they move."""
+    corners = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1]])
+    spread = np.concatenate([np.zeros((1, 3)), corners, -corners])  # the thickest there is
+    reach, thin = np.linalg.norm(spread, axis=1).max(), _deviations(spread[None])[0, 0]
+    assert thin == pytest.approx(reach / np.sqrt(3))
+    assert (1 - SOFT) * THICK * np.sqrt(3) > CLOSE < (1 - SOFT) * BEYOND
+
+
+def test_a_reach_that_is_known_changes_nothing() -> None:
+    leaves = np.random.default_rng(0).random((500, 3)) * 4
+    search, noise = NeighborSearch(leaves), NoiseEstimate(SIGMA, SIGMA, 1.0, True)
+    anew = hold_back(search, leaves + 3 * SIGMA, noise, None, 1024)
+    known = hold_back(search, leaves + 3 * SIGMA, noise, None, 1024, reach_of(search))
+    np.testing.assert_array_equal(anew[0], known[0])
+    np.testing.assert_array_equal(anew[1], known[1])
 
 
 def test_points_on_no_surface_stay_and_are_counted() -> None:

@@ -62,7 +62,7 @@ def nearly_equal(search: NeighborSearch) -> IntArray:
     if count <= NEIGHBOURS + 1:
         return first
     points = search.points
-    nearest = search.reduce_knn(2, lambda rows, sq_distances, near: sq_distances[:, 1])
+    nearest = search.reduce_knn(2, lambda sq_distances, _: sq_distances[:, 1])
     probes = points[:: max(1, count // _PROBES)]
     sq_reach = search.knn(probes, NEIGHBOURS + 1)[0][:, -1]
     rows = np.flatnonzero(nearest <= NEARLY**2 * sq_reach.max())

@@ -35,7 +35,7 @@ from pdflow.geometry.kdtree import (
     sq_distances_to,
 )
 from pdflow.geometry.morton import morton_keys
-from pdflow.parallel import run_in_threads
+from pdflow.parallel import fill_rows, run_in_threads, stable_argsort
 
 LEAF_SIZE = 32
 """Most points in a leaf of the tree; every leaf is at least half full."""
@@ -129,13 +129,15 @@ class NeighborSearch:
         part = copy(self)
         part.points = part._given = self.points[mask]
         tree = self.tree
-        part._kept = mask[tree.order]
+        here = np.empty(len(tree.order), dtype=bool)
+        part._kept = fill_rows(here, lambda places: mask[tree.order[places]])
         # A point that is left out gets the row of the next one that is kept, so that rows still
         # ascend in a leaf. It is never found, because it lies at infinity.
-        rows = np.cumsum(mask) - mask
-        part._tree = tree._replace(
-            order=rows[tree.order], xyz=np.where(part._kept, tree.xyz, np.inf)
-        )
+        new_rows = np.cumsum(mask) - mask
+        order, xyz = np.empty_like(tree.order), np.empty_like(tree.xyz)
+        fill_rows(order, lambda places: new_rows[tree.order[places]])
+        fill_rows(xyz.T, lambda places: np.where(here[places, None], tree.xyz.T[places], np.inf))
+        part._tree = tree._replace(order=order, xyz=xyz)
         return part
 
     def knn(self, queries: ArrayLike, k: int) -> tuple[FloatArray, IntArray]:
@@ -169,18 +171,24 @@ class NeighborSearch:
         return np.where(rows < count, rows, rows[:, :1]), counts
 
     def reduce_knn(
-        self, k: int, reduce: Callable[[IntArray, FloatArray, IntArray], FloatArray]
+        self,
+        k: int,
+        reduce: Callable[[FloatArray, IntArray], FloatArray],
+        asked: NDArray[np.bool_] | None = None,
     ) -> FloatArray:
         """(M,): one number for every point, computed from its k nearest points.
 
-        reduce  maps rows (q,) of some points, their squared distances (q, k), ascending, and the
-                rows of their neighbours (q, k) to their numbers (q,); threads call it
+        reduce  maps the squared distances (q, k), ascending, and the rows (q, k) of the neighbours
+                of some points to their numbers (q,); threads call it
+        asked   (M,) which points to ask; None for all. The others get 0.
 
         Unlike `knn` of all points, it never holds all distances and rows in memory.
         """
         tree, turns = self.tree, self._turns(self.points)
+        if asked is not None:
+            turns = turns[asked[turns]]
         lowest = _lowest_rows(tree)
-        result = np.empty(len(self.points))
+        result = np.zeros(len(self.points))
 
         def fill(start: int, stop: int) -> None:
             sq_distances = np.empty((_QUERIES_IN_CACHE, k))
@@ -191,7 +199,7 @@ class NeighborSearch:
                 _search_range(
                     0, len(some), order, tree, lowest, queries, np.inf, sq_distances, rows
                 )
-                result[some] = reduce(some, sq_distances[: len(some)], rows[: len(some)])
+                result[some] = reduce(sq_distances[: len(some)], rows[: len(some)])
 
         run_in_threads(fill, len(turns), grain=_NEIGHBORS_PER_THREAD // max(k, 16) + 1)
         return result
@@ -208,7 +216,7 @@ class NeighborSearch:
             return order if self._kept is None else order[self._kept]
         if not len(queries):
             return np.empty(0, np.int64)
-        return np.argsort(morton_keys(queries), kind="stable")
+        return stable_argsort(morton_keys(queries))
 
 
 def _search(

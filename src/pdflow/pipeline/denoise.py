@@ -295,7 +295,8 @@ class Denoiser:
         """
         if self.mode == "points":
             moved, held = given.search.points.copy(), np.zeros(len(outlier), np.uint8)
-            moved[~outlier], held[~outlier] = self.limit(surface, passed.search, noise, layout)
+            limited = self.limit(surface, passed.search, noise, layout, passed.reach)
+            moved[~outlier], held[~outlier] = limited
             return slice(None), given.spread(moved), held[given.place]
         nearest = surface.knn(passed.points, 1)[1][:, 0]
         rows = np.concatenate([given.first_rows[~outlier][nearest], apart])
@@ -308,20 +309,20 @@ class Denoiser:
         after: NeighborSearch,
         noise: NoiseEstimate,
         layout: Layout | None = None,
+        reach: Points | None = None,
     ) -> tuple[Points, NDArray[np.uint8]]:
-        """Points (m, 3) after all passes, held back where noise does not explain their moves; and
-        why (m,), as in `hold_back`.
+        """Points (m, 3) after all passes, and why they were held back (m,), as in `hold_back`.
 
-        before  search of the points before the first pass, and `noise`, theirs
+        before  search of the points before the first pass; `noise` and `reach`, theirs
         after   search of the points after the last pass
         """
-        clean, probing = after.points, layout.probes if layout else None
-        wanted = layout.wanted if layout else None
+        clean = after.points
+        probing, wanted = (layout.probes, layout.wanted) if layout else (None, None)
         # The limits were measured for our networks; the paper's move points differently.
         if self.model.inference.centred:
             clean = limit_tangential_motion(before.points, after, probing, wanted)
         size = self.model.config.patch_points
-        return hold_back(before, clean, noise, self.max_move, size, probing)
+        return hold_back(before, clean, noise, self.max_move, size, reach, probing)
 
     def _restore(
         self,

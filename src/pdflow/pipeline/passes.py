@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +18,12 @@ from pdflow.geometry.partition import interleave
 from pdflow.geometry.stitch import STITCHERS, blend_held, sq_disagreement
 from pdflow.model import PDFlow
 from pdflow.noise.estimate import NoiseEstimate, estimate_noise
+from pdflow.parallel import Deferred
 from pdflow.pipeline.large import Layout
 from pdflow.pipeline.patching import Cutting, Piece, conditioning_noise, cut_pieces, network_frames
 from pdflow.pipeline.plan import Conditioning, Plan, conditioning_scale
 from pdflow.pipeline.progress import Stage, scaled
+from pdflow.pipeline.restraint import reach_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -41,6 +44,7 @@ class Passed:
     iterations  passes that were made
     spread      (M,) root mean square distance of the patches' answers from their mean; None if
                 it was not measured
+    reach       (M,) of the points before the first pass (`reach_of`); None if they are resampled
     """
 
     points: NDArray[np.float64]
@@ -48,6 +52,7 @@ class Passed:
     noise: NoiseEstimate
     iterations: int
     spread: NDArray[np.float64] | None = None
+    reach: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,24 @@ class Passes:
         stage   is called with the name of each pass
         layout  of the points of a large cloud, which is not resampled
         """
+        if self.mode == "resample":
+            return self._make_passes(search, noise, plan, count, progress, stage, layout)
+        with Deferred(lambda: reach_of(search)) as reach:
+            passed = self._make_passes(search, noise, plan, count, progress, stage, layout, reach)
+            return replace(passed, reach=reach.result())
+
+    def _make_passes(
+        self,
+        search: NeighborSearch,
+        noise: NoiseEstimate,
+        plan: Plan,
+        count: int,
+        progress: Progress,
+        stage: Stage,
+        layout: Layout | None,
+        beside: Deferred[Any] | None = None,
+    ) -> Passed:
+        """The passes of a plan; `beside` begins when the network does."""
         after, done = noise, 0
         sq_spread = np.zeros(len(search)) if self.with_spread else None
         resampled = self.mode == "resample"
@@ -96,7 +119,9 @@ class Passes:
             sampled = resampled and (done == plan.passes - 1 or count > len(search))
             wanted = max(count, len(search)) if sampled else None
             share = scaled(progress, 1 / plan.passes)
-            points = self.one_pass(search, noise, plan, done, share, wanted, layout, sq_spread)
+            points = self.one_pass(
+                search, noise, plan, done, share, wanted, layout, sq_spread, beside
+            )
             done += 1
             search = NeighborSearch(points)
             after = estimate_noise(search if layout is None else layout.sample(search))
@@ -125,12 +150,14 @@ class Passes:
         count: int | None = None,
         layout: Layout | None = None,
         sq_spread: NDArray[np.float64] | None = None,
+        beside: Deferred[Any] | None = None,
     ) -> NDArray[np.float64]:
         """All partitions after one pass: resampled to `count` points, or row by row if None.
 
         done       passes of the plan that were made before
         layout     of the points of a large cloud; those that it does not want may stay
         sq_spread  (M,) to which the squared disagreement of patches is added
+        beside     begins when the network does
         """
         scale = conditioning_scale(self.model.inference, done, plan.passes)
         conditioning = Conditioning(noise, scale)
@@ -141,7 +168,7 @@ class Passes:
             for piece in cut_pieces(part, self.cutting, part_count, part_layout):
                 share = scaled(progress, len(piece.rows) / len(part) / partitions)
                 noted = None if sq_spread is None else np.zeros(len(piece.rows))
-                results.append(self._denoise(piece, conditioning, share, noted))
+                results.append(self._denoise(piece, conditioning, share, noted, beside))
                 rows.append(part_rows[piece.rows])
                 if sq_spread is not None and noted is not None:
                     sq_spread[rows[-1]] += noted
@@ -160,10 +187,12 @@ class Passes:
         conditioning: Conditioning,
         progress: Progress,
         sq_spread: NDArray[np.float64] | None,
+        beside: Deferred[Any] | None,
     ) -> NDArray[np.float64]:
         """Patch, flow, filter, inverse, stitch; too few points stay where they are.
 
         sq_spread  (n,) receives the squared disagreement of patches
+        beside     begins when the network does
         """
         points, patches, layout = piece.search.points, piece.patches, piece.layout
         if patches is None or not len(patches):
@@ -171,8 +200,11 @@ class Passes:
             return points
         frames = network_frames(self.model, points, patches, layout)
         names = None if layout is None else layout.rows[patches.seeds]
+        cut = frames.cut(points, patches.rows)
+        if beside is not None:
+            beside.begin()
         clean = self.backend.run(
-            frames.cut(points, patches.rows),
+            cut,
             None if self.seed is None else EpsDraws(self.seed, names),
             conditioning_noise(self.model, conditioning.at(points[patches.seeds]), frames),
             lambda done: progress(done / len(patches)),

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from pdflow.geometry.neighbors import NeighborSearch, knn
 from pdflow.geometry.tangential import limit_motion
 from pdflow.noise.estimate import NoiseEstimate
+from pdflow.parallel import fill_rows
 
 MOST_SIGMAS = 5.0
 """Farthest that a point moves, in standard deviations of the noise around it. On held-out training
@@ -40,13 +41,17 @@ SOFT = 0.1
 """Around each limit, from this share below it to this share above, points are held back in part.
 So a tiny change of the input makes a tiny change of the result."""
 
+CLOSE = 6.0
+"""Reach, in sigmas, up to which a neighbourhood is neither isolated nor too thick: the standard
+deviation in the thinnest direction is at most the reach over the square root of 3."""
+
 PROBES = 2048
 """Points around which the size of a patch is measured."""
 
 REASONS = ("bound", "no_surface", "not_selected")
 """Why points are held back, in the order of their codes, from 1."""
 
-_POINTS_IN_MEMORY = 65_536
+_POINTS_IN_MEMORY, _PROBES_IN_MEMORY = 65_536, 4096
 _TINY = float(np.finfo(float).tiny)
 
 
@@ -56,6 +61,7 @@ def hold_back(
     noise: NoiseEstimate,
     max_move: float | None,
     patch_points: int,
+    reach: NDArray[np.float64] | None = None,
     probing: NDArray[np.bool_] | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
     """Points without moves that noise does not explain, over all passes together.
@@ -64,6 +70,7 @@ def hold_back(
     moved         (M, 3) the points after it
     max_move      bound on moves; None: MOST_SIGMAS of the noise; infinity holds nothing back
     patch_points  N of the network
+    reach         (M,) of the points before denoising (`reach_of`); None if it is not known yet
     probing       (M,) around which points the size of a patch is measured; None for some
 
     Also returns why points were held back (M,): the code of a reason, or 0.
@@ -72,9 +79,13 @@ def hold_back(
     why = np.zeros(len(points), np.uint8)
     if max_move == np.inf:
         return moved, why
-    off = find_off_surface(search, moved, sigma, patch_points, probing)
+    reach = reach_of(search) if reach is None else reach
+    off = find_off_surface(search, moved, sigma, patch_points, reach, probing)
     longest = MOST_SIGMAS * sigma if max_move is None else np.full(len(points), float(max_move))
-    kept = np.where(off[:, None] > 0, points + (1 - off[:, None]) * (moved - points), moved)
+    kept, some = moved, np.flatnonzero(off)
+    if len(some):
+        kept = np.array(moved)
+        kept[some] = points[some] + (1 - off[some, None]) * (moved[some] - points[some])
     limited, far = limit_motion(points, kept, longest)
     why[off > 0.5], why[far] = code_of("no_surface"), code_of("bound")
     return limited, why
@@ -95,11 +106,18 @@ def count_held_back(why: NDArray[np.uint8]) -> dict[str, int]:
     return dict(zip(REASONS, counts, strict=True))
 
 
+def reach_of(search: NeighborSearch) -> NDArray[np.float64]:
+    """(M,): distance from each point to the farthest of its nearest NEIGHBOURS."""
+    count = min(NEIGHBOURS, len(search))
+    return search.reduce_knn(count, lambda sq_distances, _: np.sqrt(sq_distances[:, -1]))
+
+
 def find_off_surface(
     search: NeighborSearch,
     moved: NDArray[np.float64],
     sigma: NDArray[np.float64],
     patch_points: int,
+    reach: NDArray[np.float64],
     probing: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.float64]:
     """(M,): from 0 to 1, whether points lie on no surface, like leaves and wires, and would move
@@ -109,36 +127,52 @@ def find_off_surface(
     moved         (M, 3) the points after it
     sigma         (M,) noise around each
     patch_points  N of the network
+    reach         (M,) of the points before denoising (`reach_of`)
     probing       (M,) around which points the size of a patch is measured; None for some
 
     Sharp edges and thin parts look like leaves where there is little noise, but there the network
     moves points no farther than noise explains.
     """
     points = search.points
-    count, size = min(NEIGHBOURS, len(points)), min(patch_points, len(points))
-    moves = _moves_around(search, ((moved - points) ** 2).sum(1), count)
     off = np.zeros(len(points))
+    count, size = min(NEIGHBOURS, len(points)), min(patch_points, len(points))
+    moves = _moves_around(search, moved, count, asked=reach > CLOSE * sigma)
     restless = np.flatnonzero(moves > (1 - SOFT) * RESTLESS * sigma)
-    if not len(restless):
-        return off
+    for first in range(0, len(restless), _POINTS_IN_MEMORY):
+        rows = restless[first : first + _POINTS_IN_MEMORY]
+        unit = np.maximum(sigma[rows], FINEST * reach[rows])
+        thin, _, wide = _deviations(points[search.knn(points[rows], count)[1]]).T
+        thick = _beyond(moves[rows], RESTLESS * unit)
+        off[rows] = thick * _beyond(thin, np.maximum(THICK * unit, ROUND * wide))
+    apart = restless[reach[restless] > (1 - SOFT) * BEYOND * sigma[restless]]
+    if len(apart):
+        even = np.sqrt(count / size) * _patch_radii(search, apart, size, probing)
+        alone = _beyond(moves[apart], RESTLESS * sigma[apart])
+        alone *= _beyond(reach[apart], np.maximum(SPARSE * even, BEYOND * sigma[apart]))
+        off[apart] = np.maximum(off[apart], alone)
+    return off
+
+
+def _patch_radii(
+    search: NeighborSearch,
+    rows: NDArray[np.int64],
+    size: int,
+    probing: NDArray[np.bool_] | None,
+) -> NDArray[np.float64]:
+    """(R,): radius of a patch of `size` points around the probe that is nearest to each row (R,).
+
+    probing  (M,) which points are probes; None for about PROBES of them
+    """
+    points = search.points
     if probing is None or not probing.any():
         probing = np.arange(len(points)) % max(1, len(points) // PROBES) == 0
     probes = search if probing.all() else NeighborSearch(points[probing])
-    for first in range(0, len(restless), _POINTS_IN_MEMORY):
-        rows = restless[first : first + _POINTS_IN_MEMORY]
-        sq_distances, near = search.knn(points[rows], count)
-        reach, noise = np.sqrt(sq_distances[:, -1]), sigma[rows]
-        unit = np.maximum(noise, FINEST * reach)
-        thin, _, wide = _deviations(points[near]).T
-        thick = _beyond(moves[rows], RESTLESS * unit)
-        thick *= _beyond(thin, np.maximum(THICK * unit, ROUND * wide))
-        asked, probe = np.unique(probes.knn(points[rows], 1)[1][:, 0], return_inverse=True)
-        radii = np.sqrt(search.knn(probes.points[asked], size)[0][:, -1])
-        even = np.sqrt(count / size) * radii[probe]
-        alone = _beyond(moves[rows], RESTLESS * noise)
-        alone *= _beyond(reach, np.maximum(SPARSE * even, BEYOND * noise))
-        off[rows] = np.maximum(thick, alone)
-    return off
+    asked, probe = np.unique(probes.knn(points[rows], 1)[1][:, 0], return_inverse=True)
+    sq_radii = np.empty(len(asked))
+    for first in range(0, len(asked), _PROBES_IN_MEMORY):
+        part = slice(first, first + _PROBES_IN_MEMORY)
+        sq_radii[part] = search.knn(probes.points[asked[part]], size)[0][:, -1]
+    return np.asarray(np.sqrt(sq_radii[probe]))
 
 
 def _beyond(values: NDArray[np.float64], limits: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -148,16 +182,17 @@ def _beyond(values: NDArray[np.float64], limits: NDArray[np.float64]) -> NDArray
 
 
 def _moves_around(
-    search: NeighborSearch, sq_moves: NDArray[np.float64], count: int
+    search: NeighborSearch,
+    moved: NDArray[np.float64],
+    count: int,
+    asked: NDArray[np.bool_],
 ) -> NDArray[np.float64]:
-    """(M,): root mean square of the moves of the nearest `count` points, from squares (M,)."""
-
-    def around(
-        rows: NDArray[np.int64], sq_distances: NDArray[np.float64], near: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        return np.asarray(np.sqrt(sq_moves[near].mean(1)))
-
-    return search.reduce_knn(count, around)
+    """(M,): root mean square of the moves of the `count` points nearest to those that a mask (M,)
+    asks about; 0 for the others."""
+    sq_moves = np.zeros(len(moved))
+    if asked.any():
+        fill_rows(sq_moves, lambda part: ((moved[part] - search.points[part]) ** 2).sum(1))
+    return search.reduce_knn(count, lambda _, near: np.sqrt(sq_moves[near].mean(1)), asked)
 
 
 def _deviations(neighbors: NDArray[np.float64]) -> NDArray[np.float64]:

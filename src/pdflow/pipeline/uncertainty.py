@@ -15,7 +15,7 @@ from pdflow.geometry.neighbors import NeighborSearch
 from pdflow.noise.estimate import NoiseEstimate
 from pdflow.pipeline.normalise import Normalised
 from pdflow.pipeline.passes import Passed
-from pdflow.pipeline.restraint import NEIGHBOURS, code_of, noise_around
+from pdflow.pipeline.restraint import code_of, noise_around
 
 COVERED = 0.95
 """Share of points that are off by no more than their uncertainty."""
@@ -51,12 +51,6 @@ def features(
     return np.hypot(sigma / unit, LEAST_NOISE), np.hypot(spread / unit, LEAST_SPREAD)
 
 
-def reach_of(search: NeighborSearch) -> NDArray[np.float64]:
-    """(M,): distance from each point to the farthest of its nearest NEIGHBOURS."""
-    count = min(NEIGHBOURS, len(search))
-    return search.reduce_knn(count, lambda _, sq_distances, near: np.sqrt(sq_distances[:, -1]))
-
-
 def point_uncertainty(
     given: Normalised,
     outlier: NDArray[np.bool_],
@@ -76,12 +70,12 @@ def point_uncertainty(
 
     Where a point was stopped or not selected, the way that it did not go comes on top.
     """
-    if passed.spread is None:
+    if passed.spread is None or passed.reach is None:
         return None
     each, seen = np.full(len(outlier), np.nan), given.search.points.copy()
     seen[~outlier] = passed.points
     each[~outlier] = expected_error(
-        reach_of(surface), noise_around(noise, surface.points), passed.spread
+        passed.reach, noise_around(noise, surface.points), passed.spread
     )
     uncertain = each[given.place]
     stopped = np.isin(held, [code_of("bound"), code_of("not_selected")])

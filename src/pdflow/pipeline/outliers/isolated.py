@@ -33,7 +33,7 @@ def log_distances(search: NeighborSearch) -> NDArray[np.float64]:
     """
     if len(search) <= NEIGHBOURS + 1:
         return np.zeros(len(search))
-    return search.reduce_knn(NEIGHBOURS + 1, lambda _, sq_distances, near: _log_means(sq_distances))
+    return search.reduce_knn(NEIGHBOURS + 1, lambda sq_distances, _: _log_means(sq_distances))
 
 
 def outlier_limit(distances: NDArray[np.float64]) -> float:
