@@ -41,6 +41,12 @@ def test_figures_are_those_of_the_paper():
     assert discrete.values["discrete, 50K 3 %", "hd"] == 1.45
 
 
+def test_sums_over_shapes_become_means():
+    paper = {row.method: row for row in published_rows("uniformity")}["PD-Flow"]
+    assert paper.values["10K 1 %", "cd"] == 2.12
+    assert paper.values["10K 1 %", "uniformity_0.4"] == pytest.approx(1e3 * 0.33 / 10 / 20)
+
+
 def test_what_is_not_published_is_left_out():
     dsnet = {row.method: row for row in published_rows("puset")}["DSNet"]
     assert ("10K 2 %", "cd") not in dsnet.values

@@ -62,14 +62,15 @@ def published_rows(table: str) -> tuple[Published, ...]:
     3.47
     """
     known: dict[str, Any] = _published().get(table, {"rows": []})
-    return tuple(_row(row, known["cells"], known["columns"]) for row in known["rows"])
+    return tuple(_row(row, known) for row in known["rows"])
 
 
-def _row(row: dict[str, Any], cells: list[str], columns: list[str]) -> Published:
+def _row(row: dict[str, Any], table: dict[str, Any]) -> Published:
+    factors = table.get("factors", [1.0] * len(table["columns"]))
     values = {
-        (cell, column): float(value)
-        for cell, group in zip(cells, row["values"], strict=True)
-        for column, value in zip(columns, group, strict=True)
+        (cell, column): float(value) * factor
+        for cell, group in zip(table["cells"], row["values"], strict=True)
+        for column, factor, value in zip(table["columns"], factors, group, strict=True)
         if not math.isnan(value)
     }
     return Published(row["method"], row["source"], values, row.get("parameters"))

@@ -16,7 +16,8 @@ Frame: the mesh's unit sphere. Scores have the unit of a length, so the frame ma
 
 Paper: its supplement describes balls of radius sqrt(p) around farthest-point seeds, but its figures
 come from geodesic disks around random seeds, as here. There, the mesh keeps its own size (radius
-0.84 to 1.10 on PUSet), and seeds are denser near the centre of their triangle.
+0.84 to 1.10 on PUSet), and seeds are denser near the centre of their triangle. Its table prints ten
+times the sum over 20 shapes, so its 0.33 is a mean of 1.65e-3.
 """
 
 from __future__ import annotations
