@@ -287,10 +287,12 @@ def test_the_report_holds_all_tables_that_were_made(bench, score_data, tmp_path)
     assert bench("masked-dims", *words, "D_m = 0", "--steps", "1").code == 0
     (tmp_path / "latent.json").write_text('[{"code": "[z_p, z_n]", "moved": 1e-7, "common": 0.1}]')
     (tmp_path / "latent.png").touch()
+    (tmp_path / "puset-worst.png").touch()
     assert bench("report", "-o", tmp_path, "--docs", page).code == 0
     text = page.read_text()
     assert "| [z_p, z_n] | 1e-07 | 0.10 |" in text
     assert "in the same order](latent.png)" in text
+    assert "compares worst](puset-worst.png)" in text
     assert "## PUSet with Gaussian noise" in text
     assert "the network returns its input: **holds**" in text
     assert "The inverse flow beats an MLP as decoder: **not measured yet**" in text

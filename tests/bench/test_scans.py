@@ -14,7 +14,7 @@ from pdflow.bench.layout import Block, Grid, Row, build_grid
 from pdflow.bench.methods import Method, Output
 from pdflow.bench.records import Key, Record, Store
 from pdflow.bench.scan_cases import ScanCase, filter_method, on_scans, statistical_filter
-from pdflow.bench.scan_sections import SECTIONS, goals, scan_sections
+from pdflow.bench.scan_sections import SECTIONS, Comparison, goals, scan_sections, worst_cells
 from pdflow.bench.tables import scans
 from pdflow.bench.tables.scans import CLEAN_KINDS, SCENES, TABLE, cells
 from pdflow.errors import PdflowError
@@ -210,6 +210,23 @@ def test_goals_of_outliers_ask_for_more_than_the_filter_finds():
         "surface points taken 0.020, above 0.010",
         "recall 0.75 x statistical",
     ]
+
+
+def test_the_worst_cells_are_those_with_the_highest_ratio():
+    other = ("another scene, 10K", "1 %")
+    noisy = row("noisy", "reference", cd=2.0, p2m_one_way=1.0)
+    peer = row("a", "peer", cd=4.0, p2m_one_way=0.5)
+    ours = row("pdflow", "ours", cd=1.0, p2m_one_way=0.75)
+    rows = [
+        replace(each, values={**each.values, (*other, "cd"): value})
+        for each, value in ((ours, 3.0), (noisy, 1.0), (peer, 2.0))
+    ]
+    blocks = tuple(Block(place[0], place[1:], ()) for place in (PLACE, other))
+    grid = Grid(blocks, tuple(rows), ())
+    second = Comparison(1.5, PLACE, "p2m_one_way")
+    assert worst_cells(grid, 5) == [Comparison(3.0, other, "cd"), second]
+    assert len(worst_cells(grid, 1)) == 1
+    assert worst_cells(Grid(blocks, tuple(rows[1:]), ()), 5) == []
 
 
 def test_every_scene_has_to_keep_the_limits(tmp_path):

@@ -56,6 +56,9 @@ all points alike, and an offset of z_c moves each point in its own way.
 | code | moved by, in patch radii | share of it that is a common shift |
 | --- | ---: | ---: |"""
 
+WORST_PICTURE = "{}-worst.png"
+"""The picture that `benchmarks/draw_worst_scans.py` makes beside the results of a table."""
+
 HOW_LATENT = "How it was made: `pdflow latent IN -o latent.png --json`."
 
 PROVENANCE = """## Provenance
@@ -77,10 +80,13 @@ def report_text(folder: Path, page: Path) -> str:
         heading, opening, rest = markdown_section(TABLES[name], grid).split("\n\n", 2)
         verdicts = [each.sentence() for each in judgements if each.table == name]
         parts += [heading, " ".join(filter(None, [opening, *verdicts])), rest]
+        worst = folder / WORST_PICTURE.format(name)
+        if worst.exists():
+            parts.append(f"![The rows in which pdflow compares worst]({_link(worst, page)})")
     if (folder / LATENT_FILE).exists():
         parts.append(_latent(folder / LATENT_FILE))
         if (folder / LATENT_PICTURE).exists():
-            place = Path(os.path.relpath(folder / LATENT_PICTURE, page.parent)).as_posix()
+            place = _link(folder / LATENT_PICTURE, page)
             parts.append(f"![The patches of these codes, in the same order]({place})")
         parts.append(HOW_LATENT)
     parts += [_peers(), HOW_PEERS]
@@ -103,6 +109,10 @@ def measured_grids(folder: Path) -> dict[str, Grid]:
         if store.records:
             grids[name] = build_grid(name, store)
     return grids
+
+
+def _link(file: Path, page: Path) -> str:
+    return Path(os.path.relpath(file, page.parent)).as_posix()
 
 
 def _latent(path: Path) -> str:

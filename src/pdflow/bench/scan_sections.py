@@ -149,6 +149,32 @@ def goals(rows: list[Row], section: Section, place: Place) -> str:
     return "; ".join(missed) or "hold"
 
 
+@dataclass(frozen=True)
+class Comparison:
+    """Our value in a column of a cell, over the better of the noisy input and the best peer."""
+
+    ratio: float
+    place: Place
+    column: str
+
+
+def worst_cells(grid: Grid, count: int) -> list[Comparison]:
+    """The cells in which our first row compares worst with others, by their worst column."""
+    rows, found = list(grid.rows), []
+    others = [row for row in rows if row.group == "peer" or row.method == "noisy"]
+    for section in SECTIONS:
+        for place in _places(grid, section):
+            ours = next((r for r in rows if r.group == "ours" and _value(r, place, "cd")), None)
+            ratios = [
+                Comparison(value / best[0], place, column)
+                for column in section.compared
+                if column not in HIGHER and ours and (value := _value(ours, place, column))
+                if (best := _best(others, place, column)) and best[0] > 0
+            ]
+            found += [max(ratios, key=lambda each: each.ratio)] if ratios else []
+    return sorted(found, key=lambda each: -each.ratio)[:count]
+
+
 def _losses(rows: list[Row], ours: Row, place: Place, column: str, near: float) -> list[str]:
     """What our value loses to: the noisy input, and the best peer."""
     value = _value(ours, place, column)
