@@ -86,3 +86,16 @@ def test_errors_name_the_file_as_its_owner_does_and_bugs_say_so(task, monkeypatc
     monkeypatch.setattr(tasks, "_read", lambda *_: (_ for _ in ()).throw(MemoryError))
     (_, last) = answers(described(opening))
     assert "more memory" in last["error"]
+
+
+def test_a_full_disk_is_a_sentence_and_no_bug(task):
+    resource = pytest.importorskip("resource", reason="needs POSIX: limits of processes")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40, hard))
+    try:
+        for kind, options in (("open", {}), ("denoise", OPTIONS)):
+            last = answers(described(task(kind, **options)))[-1]
+            assert "could not be written" in last["error"]
+            assert "bug" not in last["error"]
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -6,12 +6,14 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
 import pdflow
+from pdflow.cli import stopping
 
 SOURCE = Path(pdflow.__file__).parents[1]
 
@@ -85,3 +87,16 @@ def test_next_to_nothing_is_loaded_before_ctrl_c_is_handled() -> None:
     loaded = set(done.stdout.split())
     assert "pdflow.cli" in loaded, done.stderr
     assert not loaded & {"typing", "collections", "re", "enum", "json", "pathlib", "signal"}
+
+
+def test_an_error_in_a_thread_of_a_library_is_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threading, "excepthook", threading.excepthook)
+    monkeypatch.setattr(sys, "argv", ["pdflow", "train"])
+    stopping.shorten_errors_of_threads()
+    thread = threading.Thread(target=lambda: (_ for _ in ()).throw(OSError(28, "No space")))
+    thread.start()
+    thread.join()
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == "warning: something in the background failed (OSError: [Errno 28] No space)."

@@ -12,7 +12,7 @@ import numpy as np
 
 from pdflow.app.shelf import PAGE, RESULT, SCENE
 from pdflow.cloud import PointCloud
-from pdflow.io import drop_nonfinite, find_format, read, require_finite, write
+from pdflow.io import atomic_path, drop_nonfinite, find_format, read, require_finite, write
 from pdflow.noise.estimate import estimate_noise
 from pdflow.pipeline.history import describe_run, with_digits, with_history
 from pdflow.viewer.scene import build_scene
@@ -69,7 +69,7 @@ def open_cloud(task: Task, report: Report) -> dict[str, Any]:
     estimate = estimate_noise(cloud.points[:: -(-len(cloud) // ESTIMATE_POINTS)])
     report("preparing the view", 0.7)
     scene = build_scene([(task.name, cloud)], None, SHOWN_POINTS)
-    (task.folder / SCENE).write_bytes(Page(scene).data)
+    _keep(task.folder / SCENE, Page(scene).data)
     names = [name[:_LONGEST_NAME] for name in cloud.attributes]
     return {
         "points": len(cloud),
@@ -102,9 +102,15 @@ def denoise_cloud(task: Task, report: Report) -> dict[str, Any]:
     write(task.result, with_history(clean, describe_run(denoiser, model), format))
     clouds = [(task.name, cloud), (task.result_name, denoised.cloud)]
     page = Page(build_scene(clouds, None, SHOWN_POINTS))
-    (task.folder / SCENE).write_bytes(page.data)
+    _keep(task.folder / SCENE, page.data)
     page.save(task.folder / PAGE)
     return denoised.report.as_dict()
+
+
+def _keep(path: Path, data: bytes) -> None:
+    """Write what the page will ask for."""
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(data)
 
 
 class _Progress:

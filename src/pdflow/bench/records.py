@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pdflow.errors import PdflowError
+from pdflow.io import atomic_path
 from pdflow.provenance import describe_machine, load_average, source_version
 
 DIGITS = 6
@@ -104,7 +105,8 @@ class Store:
                     raise PdflowError(
                         f"{path}, line {number} is not a result: delete that line."
                     ) from error
-                path.write_text("".join(f"{line}\n" for line in lines[:-1]))
+                with atomic_path(path) as temporary:
+                    temporary.write_text("".join(f"{line}\n" for line in lines[:-1]))
         return store
 
     def _take(self, values: dict[str, Any]) -> None:
@@ -131,9 +133,15 @@ class Store:
         self._take(json.loads(record.line()))
 
     def _append(self, line: str) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a") as file:
-            file.write(f"{line}\n")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a") as file:
+                file.write(f"{line}\n")
+        except OSError as error:
+            raise PdflowError(
+                f"{self.path} could not be written to ({error.strerror or error}): run the command "
+                "again when it can; results that are in it are not measured again."
+            ) from error
 
     def latest(self) -> dict[str, tuple[str, int]]:
         """Method -> settings and seed of its last result: the newest weights or parameters."""

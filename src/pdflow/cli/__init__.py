@@ -14,9 +14,14 @@ def start() -> int:
     """Run the command line and return the exit code, even if Ctrl-C comes while it is loaded."""
     try:
         from pdflow.cli.main import main
-        from pdflow.cli.stopping import end_after_signals, ignore_signals
+        from pdflow.cli.stopping import (
+            end_after_signals,
+            ignore_signals,
+            shorten_errors_of_threads,
+        )
 
         end_after_signals()
+        shorten_errors_of_threads()
         code = main()
         ignore_signals()
         return code

@@ -28,6 +28,17 @@ def end_after_signals() -> None:
     threading.Thread(target=_watch, args=(heard, written), daemon=True).start()
 
 
+def shorten_errors_of_threads() -> None:
+    """Let an error in a thread of a library be one line; errors of our own threads are raised."""
+    if "--debug" not in sys.argv:
+        threading.excepthook = _say_thread_ended
+
+
+def _say_thread_ended(what: threading.ExceptHookArgs) -> None:
+    error = " ".join(f"{what.exc_type.__name__}: {what.exc_value}".split())
+    sys.stderr.write(f"warning: something in the background failed ({error}).\n")
+
+
 def ignore_signals() -> None:
     """Let a process end that has done its work: Ctrl-C now would only disturb Python's tidying."""
     for number in (signal.SIGINT, signal.SIGTERM):

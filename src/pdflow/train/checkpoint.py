@@ -9,16 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
 from torch import Tensor
 
 from pdflow.errors import PdflowError
-from pdflow.io.atomic import atomic_path
 from pdflow.io.damage import reason
 from pdflow.provenance import source_version
 from pdflow.train.loop import Trainer
 from pdflow.train.recipe import Recipe
-from pdflow.weights import read_tensors
+from pdflow.weights import read_tensors, write_tensors
 
 TRAINING, CHECKSUM = "training", "sha256"
 """Entries of the header: the state beside the tensors as JSON, and a checksum of both."""
@@ -40,8 +38,7 @@ def save_checkpoint(trainer: Trainer, path: Path) -> None:
     }
     text = json.dumps(state)
     header = {TRAINING: text, CHECKSUM: _checksum(tensors, text)}
-    with atomic_path(path) as temporary:
-        save_file(tensors, temporary, header)
+    write_tensors(path, tensors, header)
 
 
 def resume(trainer: Trainer, path: Path) -> None:

@@ -111,8 +111,16 @@ def save_model(path: str | Path, model: PDFlow, provenance: dict[str, Any]) -> N
         "format": LAYOUT,
     }
     tensors = {k: v.detach().cpu().contiguous() for k, v in model.state_dict().items()}
-    with atomic_path(Path(path)) as temporary:
-        save_file(tensors, temporary, header)
+    write_tensors(Path(path), tensors, header)
+
+
+def write_tensors(path: Path, tensors: dict[str, Tensor], header: dict[str, str]) -> None:
+    """Write a safetensors file, atomically."""
+    with atomic_path(path) as temporary:
+        try:
+            save_file(tensors, temporary, header)
+        except SafetensorError as error:  # a full disk
+            raise OSError(str(error)) from error
 
 
 def read_provenance(path: str | Path) -> dict[str, Any]:
