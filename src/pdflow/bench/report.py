@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path
 
+from pdflow.bench.figures import CURVES, ERRORS, ErrorsShown
 from pdflow.bench.layout import Grid, build_grid
 from pdflow.bench.peers.rule import tuned_rules
 from pdflow.bench.records import Store
@@ -61,6 +62,12 @@ WORST_PICTURE = "{}-worst.png"
 
 HOW_LATENT = "How it was made: `pdflow latent IN -o latent.png --json`."
 
+ERRORS_SECTION = "## Errors on the surface"
+HOW_ERRORS = (
+    "How it was made: `pdflow bench report --data DIR`, commit {}. Mean distances in percent of "
+    "the radius: {}."
+)
+
 PROVENANCE = """## Provenance
 
 <details markdown>
@@ -79,15 +86,17 @@ def report_text(folder: Path, page: Path) -> str:
     for name, grid in grids.items():
         heading, opening, rest = markdown_section(TABLES[name], grid).split("\n\n", 2)
         verdicts = [each.sentence() for each in judgements if each.table == name]
-        parts += [heading, " ".join(filter(None, [opening, *verdicts])), rest]
+        parts += [heading, " ".join(filter(None, [opening, *verdicts]))]
+        if name in CURVES:
+            parts += _picture(folder / f"{name}.png", page, f"CD and P2M over {CURVES[name]}")
+        parts.append(rest)
         worst = folder / WORST_PICTURE.format(name)
-        if worst.exists():
-            parts.append(f"![The rows in which pdflow compares worst]({_link(worst, page)})")
+        parts += _picture(worst, page, "The rows in which pdflow compares worst")
+    parts += _errors(folder, page)
     if (folder / LATENT_FILE).exists():
         parts.append(_latent(folder / LATENT_FILE))
-        if (folder / LATENT_PICTURE).exists():
-            place = _link(folder / LATENT_PICTURE, page)
-            parts.append(f"![The patches of these codes, in the same order]({place})")
+        label = "The patches of these codes, in the same order"
+        parts += _picture(folder / LATENT_PICTURE, page, label)
         parts.append(HOW_LATENT)
     parts += [_peers(), HOW_PEERS]
     if absent:
@@ -111,8 +120,28 @@ def measured_grids(folder: Path) -> dict[str, Grid]:
     return grids
 
 
-def _link(file: Path, page: Path) -> str:
-    return Path(os.path.relpath(file, page.parent)).as_posix()
+def _picture(file: Path, page: Path, label: str) -> list[str]:
+    """A picture as a paragraph of the page, if its file exists."""
+    if not file.exists():
+        return []
+    return [f"![{label}]({Path(os.path.relpath(file, page.parent)).as_posix()})"]
+
+
+def _errors(folder: Path, page: Path) -> list[str]:
+    """The section of the error-coloured clouds, if they were drawn."""
+    shown = ErrorsShown.read(folder)
+    if shown is None:
+        return []
+    means = "; ".join(
+        f"{shape}: " + ", ".join(f"{name} {mean:.2f}" for name, mean in found.items())
+        for shape, found in shown.errors.items()
+    )
+    return [
+        ERRORS_SECTION,
+        shown.caption(),
+        *_picture(folder / f"{ERRORS}.png", page, "Clouds coloured by their error"),
+        HOW_ERRORS.format(shown.commit, means),
+    ]
 
 
 def _latent(path: Path) -> str:

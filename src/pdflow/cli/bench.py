@@ -29,7 +29,11 @@ def run(
         ),
     ],
     data: Annotated[
-        Path | None, option("--data DIR", "Folder with the data; scans needs none.")
+        Path | None,
+        option(
+            "--data DIR",
+            "Folder with the data; scans needs none. report: draw clouds coloured by their error.",
+        ),
     ] = None,
     output: Annotated[
         Path, option("-o --output DIR", "Folder for results; existing results are kept.")
@@ -83,18 +87,12 @@ def run(
     Every result is stored at once, so a stopped run resumes where it was, and methods can be added
     later. Results of different weights are kept apart by the hash of the weights.
     """
-    if table == REPORT:
-        _report(output, docs)
-        return
-    if docs is not None:
+    if docs is not None and table != REPORT:
         raise PdflowError(f"--docs belongs to `pdflow bench {REPORT}`: leave it out.")
 
     from pdflow.bench.cases import Options
     from pdflow.bench.tables import find_table
 
-    found = find_table(table)
-    if data is None and found.needs_data:
-        raise PdflowError(f"{table} needs data: add --data DIR.")
     options = Options(
         data=data or Path(),
         folder=output,
@@ -109,6 +107,12 @@ def run(
         device=device,
         seed=seed,
     )
+    if table == REPORT:
+        _report(options, docs, with_errors=data is not None)
+        return
+    found = find_table(table)
+    if data is None and found.needs_data:
+        raise PdflowError(f"{table} needs data: add --data DIR.")
     _run(found, options)
 
 
@@ -143,7 +147,8 @@ def _run(table: Table, options: Options) -> None:
         )
 
 
-def _report(folder: Path, docs: Path | None) -> None:
+def _report(options: Options, docs: Path | None, *, with_errors: bool) -> None:
+    from pdflow.bench.figures import draw_curves, draw_errors
     from pdflow.bench.report import measured_grids, report_text
     from pdflow.bench.tables import TABLES
     from pdflow.bench.writers import write_all
@@ -151,12 +156,18 @@ def _report(folder: Path, docs: Path | None) -> None:
 
     if docs is None:
         raise PdflowError("A report needs an output file: add --docs FILE.md.")
+    folder = options.folder
+    grids = measured_grids(folder)
+    for name, grid in grids.items():
+        write_all(folder, TABLES[name], grid)
+    drawn = draw_curves(folder, grids)
+    drawn += draw_errors(options) if with_errors else []
     text = report_text(folder, docs)
     with atomic_path(docs) as temporary:
         Path(temporary).write_text(text)
-    for name, grid in measured_grids(folder).items():
-        write_all(folder, TABLES[name], grid)
     typer.echo(f"wrote {docs}, and the tables in {folder}")
+    for path in drawn:
+        typer.echo(f"wrote {path}")
 
 
 def _command(table: Table, options: Options) -> str:

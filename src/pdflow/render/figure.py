@@ -71,12 +71,21 @@ def save_comparison(
 
 
 def save_figure(
-    path: PathLike, clouds: Sequence[Shown], legend: Legend | None, *, sections: bool = True
+    path: PathLike,
+    clouds: Sequence[Shown],
+    legend: Legend | None,
+    *,
+    sections: bool = True,
+    columns: int = 4,
+    size: tuple[int, int] = _PANEL,
+    view: View | None = None,
 ) -> None:
     """Write clouds side by side as PNG or PDF, atomically.
 
     sections  True: all clouds lie in one space; a second row shows a slab through their middle.
-              False: each cloud fills its own panel
+              False: each cloud fills its own panel, at most `columns` of them in a row
+    size      of a panel, in pixels
+    view      direction from which whole clouds are seen
     """
     write = SUFFIXES.get(Path(path).suffix.lower())
     if write is None:
@@ -86,19 +95,19 @@ def save_figure(
     limits = (0.0, legend.highest if legend else 1.0)
     labels = [cloud.label for cloud in clouds]
     panels = [Panel(cloud.points, cloud.color) for cloud in clouds]
-    images = draw_panels(panels, size=_PANEL, value_range=limits, same_frame=sections)
+    images = draw_panels(panels, size=size, view=view, value_range=limits, same_frame=sections)
     if sections:
-        slab, view = _section(np.asarray(clouds[0].points))
+        slab, across = _section(np.asarray(clouds[0].points))
         images += draw_panels(
             [_cut(cloud, slab) for cloud in clouds],
-            size=_PANEL,
-            view=view,
+            size=size,
+            view=across,
             value_range=limits,
             point_size=_SECTION_DOT,
             shaded=False,
         )
         labels += [f"section: {label}" for label in labels]
-    columns = len(clouds) if sections else min(4, len(clouds))
+    columns = len(clouds) if sections else min(columns, len(clouds))
     write(path, compose(images, labels, columns, legend))
 
 
