@@ -193,7 +193,7 @@ def _pool(clouds: Sequence[NDArray[np.float64]], recipe: Recipe, device: str) ->
 
 
 def _train(chosen: Variant, pool: PatchPool, folder: Path, device: str) -> None:
-    """Train a variant; a run that is stopped leaves a checkpoint, and the next one goes on there."""
+    """Train a variant; a run that was stopped goes on from its checkpoint."""
     trainer = Trainer(chosen.recipe, pool, device)
     path = chosen.path(folder)
     path.parent.mkdir(parents=True, exist_ok=True)
