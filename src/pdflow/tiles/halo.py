@@ -35,15 +35,13 @@ def patch_radii(index: Index, patch_points: int) -> FloatArray:
 def cells_for_pass(index: Index, tile: int, patch_points: int) -> IntArray:
     """The cells that a pass over a tile must see, ascending.
 
-    Seeds near the tile have patches that hold its points. Their cells are seen whole, as seeds
-    depend on all points of a cell; and so is what their patches reach, twice: points that no patch
-    holds get seeds of their own.
+    Patches that hold a point of the tile have seeds within their radius of it. Cells are seen
+    whole, because seeds depend on all points of a cell. Twice the reach is seen: points that no
+    patch holds get seeds of their own, so the patches next to those around the tile count as well.
     """
     core = index.cells_of_tile(tile)
-    reach = SAFETY * patch_radii(index, patch_points)
-    near = np.union1d(core, _within(index, core, reach))
-    seen = np.union1d(near, _within(index, near, 2 * reach))
-    return _nearest(index, core, seen)
+    reach = 2 * SAFETY * patch_radii(index, patch_points)
+    return _nearest(index, core, np.union1d(core, _within(index, core, reach)))
 
 
 def cells_for_limit(index: Index, tile: int) -> IntArray:
