@@ -47,16 +47,28 @@ def run_in_threads(
         return
     # More ranges than threads, because some rows take longer than others.
     edges = np.linspace(0, count, 4 * workers + 1).astype(int).tolist()
+    ranges = iter(list(pairwise(edges)))  # threads may share the iterator of a list
+
+    def work() -> None:
+        try:
+            for start, stop in ranges:
+                kernel(start, stop, *arguments)
+        finally:
+            list(ranges)  # after an error nothing is begun
+
     pool = _thread_pool(available_cores())
-    jobs = [pool.submit(kernel, a, b, *arguments) for a, b in pairwise(edges)]
+    jobs = [pool.submit(work) for _ in range(workers - 1)]
     try:
-        for job in jobs:
-            job.result()
+        _WORKER.is_one = True
+        work()
     finally:
-        # After an error nothing may go on behind the caller's back.
-        for job in jobs:
-            job.cancel()
-        wait(jobs)
+        _WORKER.is_one = False
+        # Threads that are still busy elsewhere need not come. After an error nothing may go on
+        # behind the caller's back.
+        started = [job for job in jobs if not job.cancel()]
+        wait(started)
+    for job in started:
+        job.result()
 
 
 class _Worker(threading.local):

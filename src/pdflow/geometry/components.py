@@ -6,6 +6,7 @@ import numpy as np
 
 from pdflow.geometry.arrays import FloatArray, IntArray
 from pdflow.geometry.patches import Patches
+from pdflow.parallel import fill_rows
 
 FEWEST_POINTS = 64
 """A component of fewer points does not show a surface."""
@@ -16,6 +17,8 @@ GAP = 2.0
 FEWEST_CONNECTED = 13
 WIDE_GAP = 10.0
 """Components of FEWEST_CONNECTED to FEWEST_POINTS points need a gap this wide."""
+
+_PATCHES_IN_CACHE = 64
 
 
 def points_within_reach(sq_distances: FloatArray) -> IntArray:
@@ -29,10 +32,14 @@ def points_within_reach(sq_distances: FloatArray) -> IntArray:
     places = np.arange(FEWEST_CONNECTED, count)
     if len(places) == 0:
         return np.full(len(sq_distances), count)
-    gaps = np.where(places < FEWEST_POINTS, WIDE_GAP, GAP)
-    last = sq_distances[:, FEWEST_CONNECTED - 1 : -1]
-    wide = sq_distances[:, FEWEST_CONNECTED:] > gaps**2 * last
-    return np.asarray(np.where(wide.any(axis=1), places[wide.argmax(axis=1)], count))
+    sq_gaps = np.where(places < FEWEST_POINTS, WIDE_GAP, GAP) ** 2
+
+    def reached(part: slice) -> IntArray:
+        last = sq_distances[part, FEWEST_CONNECTED - 1 : -1]
+        wide = sq_distances[part, FEWEST_CONNECTED:] > sq_gaps * last
+        return np.asarray(np.where(wide.any(axis=1), places[wide.argmax(axis=1)], count))
+
+    return fill_rows(np.empty(len(sq_distances), np.int64), reached, _PATCHES_IN_CACHE)
 
 
 def split_components(patches: Patches, count: int) -> list[IntArray]:

@@ -7,7 +7,7 @@ import numpy as np
 from pdflow.compiled import compiled
 from pdflow.geometry.arrays import FloatArray, IntArray
 from pdflow.geometry.neighbors import NeighborSearch
-from pdflow.parallel import run_in_threads
+from pdflow.parallel import fill_rows, run_in_threads
 
 _FACTORS = (0x1E3779B97F4A7C15, 0x3F58476D1CE4E5B9, 0x14D049BB133111EB)
 """Odd numbers without a pattern in their bits: multiplying by them spreads rows over a table."""
@@ -36,14 +36,14 @@ def distinct(points: FloatArray) -> tuple[FloatArray, IntArray]:
     ([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0]], [0, 1, 0])
     """
     # Adding 0 turns -0 into 0, so that equal numbers have equal bits.
-    bits = (np.ascontiguousarray(points) + 0.0).view(np.int64)
+    bits = fill_rows(np.empty(points.shape), lambda part: points[part] + 0.0).view(np.int64)
     first = np.empty(len(bits), np.int64)
     run_in_threads(
         _fill_shares, _SHARES, bits, first, grain=_SHARES if len(bits) < _SMALL_CLOUD else 1
     )
     is_new = first == np.arange(len(points))
     if is_new.all():
-        return points.copy(), first
+        return fill_rows(np.empty_like(points), lambda part: points[part]), first
     return points[is_new], (np.cumsum(is_new) - 1)[first]
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from pdflow.compiled import compiled
 from pdflow.geometry.arrays import FloatArray, IntArray
-from pdflow.parallel import run_in_threads
+from pdflow.parallel import fill_rows, run_in_threads
 
 _TOP_LEVELS = 6
 _THREADED_POINTS = 32_768
@@ -52,9 +52,10 @@ def build_tree(points: FloatArray, leaf_size: int) -> KdTree:
     while leaf_size << depth < len(points):
         depth += 1
     count, leaves = len(points), 1 << depth
-    rows = np.empty((count, 4))
-    rows[:, :3] = points
-    rows[:, 3] = np.arange(count)
+    rows = fill_rows(
+        np.empty((count, 4)),
+        lambda part: np.column_stack([points[part], np.arange(part.start, part.stop)]),
+    )
     # From this level on there are a few nodes for each thread.
     top = min(depth, _TOP_LEVELS) if count >= _THREADED_POINTS else 0
     for level in range(top):

@@ -175,7 +175,8 @@ def _grow(
         rows, _ = search.ball_query(places, radius, size)
         sq_distances = ((search.points[rows] - places[:, None]) ** 2).sum(axis=2)
     # If a patch is full of duplicates of its seed, the seed itself may be missing.
-    lacking = ~(rows == seeds[:, None]).any(axis=1)
+    lacking = np.flatnonzero(rows[:, 0] != seeds)
+    lacking = lacking[~(rows[lacking] == seeds[lacking, None]).any(axis=1)]
     rows[lacking, 0] = seeds[lacking]
     return rows, sq_distances
 

@@ -52,11 +52,15 @@ class Normalised:
 
         Points that are nearly equal move alike.
         """
-        before = self.search.points[self.place]
-        after = moved[self.place]
-        same = (before == self.points).all(axis=1, keepdims=True)
-        still = (before == after).all(axis=1, keepdims=True)
-        return np.where(same, after, np.where(still, self.points, self.points + (after - before)))
+
+        def move(part: slice) -> NDArray[np.float64]:
+            points, place = self.points[part], self.place[part]
+            before, after = self.search.points[place], moved[place]
+            same = (before == points).all(axis=1, keepdims=True)
+            still = (before == after).all(axis=1, keepdims=True)
+            return np.where(same, after, np.where(still, points, points + (after - before)))
+
+        return fill_rows(np.empty_like(self.points), move)
 
     @property
     def first_rows(self) -> NDArray[np.int64]:

@@ -69,7 +69,7 @@ def survey_cloud(
     noise = believed(estimate_noise(surface))
     sigma = noise.sigma
     if not all_outliers:
-        far = _unexplained(search, far, sigma)
+        far = _unexplained(search, far, sigma, surface)
         surface = search.subset(~far)
     if level is not None:
         noise = known_noise(surface, rows_of(level, ~far))
@@ -86,14 +86,18 @@ def far_points(
     if survey.facts is not None:
         return find_outliers(search, survey.facts, thin)[0]
     far = find_isolated_points(search, survey.outlier_limit)
-    return _unexplained(search, far, survey.estimated_sigma)
+    return _unexplained(search, far, survey.estimated_sigma, search.subset(~far))
 
 
-def _unexplained(search: NeighborSearch, far: NDArray[np.bool_], sigma: float) -> NDArray[np.bool_]:
-    """(U,): the far points that noise of deviation `sigma` does not explain."""
+def _unexplained(
+    search: NeighborSearch, far: NDArray[np.bool_], sigma: float, surface: NeighborSearch
+) -> NDArray[np.bool_]:
+    """(U,): the far points that noise of deviation `sigma` does not explain.
+
+    surface  the search of the others
+    """
     remaining = np.array(far)
     if far.any() and not far.all():
-        surface = search.subset(~far)
         remaining[far] = ~within_noise(search.points[far], surface, sigma)
     return remaining
 
