@@ -307,3 +307,9 @@ def test_outputs_that_differ_in_case_only_count_as_one(tmp_path):
 def test_results_in_a_directory_are_named_after_their_inputs(tmp_path, name, suffix, expected):
     (job,) = plan_jobs([tmp_path / name], f"{tmp_path}/out/", suffix)
     assert job.target == tmp_path / "out" / expected
+
+
+def test_a_new_directory_without_a_slash_gets_a_hint(pdflow, scan, tmp_path):
+    done = pdflow("convert", scan, tmp_path / "new")
+    assert done.code == 2
+    assert f"({tmp_path / 'new'}/)" in done.err

@@ -78,6 +78,19 @@ def test_several_files_give_a_list(pdflow, scan, box):
     assert [result["kind"] for result in results] == ["cloud", "mesh"]
 
 
+def test_a_file_that_cannot_be_read_does_not_stop_the_others(pdflow, scan, box, tmp_path):
+    broken = tmp_path / "broken.ply"
+    broken.touch()
+    done = pdflow("info", scan, broken, box)
+    assert done.code == 2
+    assert f"{scan}: cloud (ply)" in done.out
+    assert f"{box}: mesh (off)" in done.out
+    first, last = done.err.splitlines()
+    assert first == f"error: {broken} is empty: fetch or export it again."
+    assert last == "error: 1 of 3 files could not be read: see above."
+    assert len(json.loads(pdflow("info", scan, broken, box, "--json").out)) == 2
+
+
 def test_a_pattern_may_be_given(pdflow, scan, tmp_path):
     assert json.loads(pdflow("info", tmp_path / "s*.ply", "--json").out)["points"] == 200
 

@@ -159,10 +159,10 @@ def target_format(target: Path, to: str | None) -> Format:
 
     if to is None and not any(target.suffix.lower() in fmt.suffixes for fmt in FORMATS):
         known = ", ".join(fmt.name for fmt in FORMATS)
-        raise PdflowError(
-            f"{target}: the suffix belongs to no known format: change it, or add --to with one of "
-            f"{known}."
-        )
+        what = "the suffix belongs to no known format: change it"
+        if not target.suffix:
+            what = f"a file needs a suffix, and a new directory a slash at its end ({target}/)"
+        raise PdflowError(f"{target}: {what}, or add --to with one of {known}.")
     return find_format(target, to)
 
 

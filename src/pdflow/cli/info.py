@@ -7,10 +7,13 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
 from pdflow.cli.files import expand_inputs, naming, open_finite
 from pdflow.cli.options import AsJson, DropNonfinite, InputFormat, Inputs, option
 from pdflow.cli.progress import Result, say_results
 from pdflow.cli.survey import Density, Spacing, Survey, plain
+from pdflow.errors import PdflowError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,10 +43,26 @@ def run(
     Meshes: vertices, faces, area, extent.
     The spacing is the median distance to the nearest other point, the density that of the ground
     (x and y) that the cloud covers. Files are read in chunks if their format allows it, so they
-    need not fit in memory.
+    need not fit in memory. A file that cannot be read does not stop the others.
     """
-    results = [_inspect(path, format, drop_nonfinite, noise) for path in expand_inputs(inputs)]
-    say_results(results, as_json, _describe)
+    results, failed = [], []
+    paths = expand_inputs(inputs)
+    for path in paths:
+        try:
+            results.append(_inspect(path, format, drop_nonfinite, noise))
+        except PdflowError as error:
+            if len(paths) == 1:
+                raise
+            failed.append(str(error))
+        else:
+            if not as_json:
+                say_results(results[-1:], as_json, _describe)
+    if as_json:
+        say_results(results, as_json, _describe)
+    if failed:
+        for sentence in failed:
+            typer.echo(f"error: {sentence}", err=True)
+        raise PdflowError(f"{len(failed)} of {len(paths)} files could not be read: see above.")
 
 
 def _inspect(path: Path, format: str | None, drop: bool, noise: bool) -> Result:
