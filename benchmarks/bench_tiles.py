@@ -4,6 +4,7 @@
                                                  (count and network may follow)
     python benchmarks/bench_tiles.py overhead    1M points: seconds in tiles over seconds as a whole
     python benchmarks/bench_tiles.py memory      1M to 30M points at 2 GiB, with a small network
+                                                 (or the numbers of points that follow)
     python benchmarks/bench_tiles.py workers     two local Dask workers beside one
     python benchmarks/bench_tiles.py paper       what 10^10 points would take
 
@@ -20,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -186,10 +187,10 @@ def in_process(*words: object) -> dict[str, float]:
     return result
 
 
-def memory(folder: Path, most: int) -> None:
+def memory(folder: Path, first: int, *others: str) -> None:
     path = folder / "noisy.las"
     rows = []
-    for count in (size for size in SIZES if size <= most):
+    for count in (first, *map(int, others)):
         make_file(path, count)
         row = in_process(path, count, "tiles", "small")
         rows.append(row)
@@ -289,11 +290,11 @@ def main() -> None:
     print(describe_machine())
     print(f"torch {torch.__version__}, commit {source_version()}, seed {SEED}")
     defaults = {
-        "equal": 400_000, "overhead": 1_000_000, "memory": 30_000_000, "workers": 400_000,
-        "paper": 3_000_000,
+        "equal": (400_000,), "overhead": (1_000_000,), "memory": SIZES, "workers": (400_000,),
+        "paper": (3_000_000,),
     }  # fmt: skip
-    count = int(given.rest[0]) if given.rest else defaults[given.what]
-    jobs = {
+    rest = given.rest or [str(size) for size in defaults[given.what]]
+    jobs: dict[str, Callable[..., None]] = {
         "equal": equal,
         "overhead": overhead,
         "memory": memory,
@@ -301,7 +302,7 @@ def main() -> None:
         "paper": paper,
     }
     with tempfile.TemporaryDirectory() as folder:
-        jobs[given.what](Path(folder), count, *given.rest[1:])
+        jobs[given.what](Path(folder), int(rest[0]), *rest[1:])
 
 
 if __name__ == "__main__":

@@ -101,25 +101,6 @@ def test_ten_kills_change_no_byte(tmp_path: Path, noisy: Path, tile_run: MakeRun
     ]  # fmt: skip
 
 
-def test_a_full_disk_is_one_sentence_and_the_run_goes_on_later(
-    tmp_path: Path, noisy: Path, tile_run: MakeRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out = tmp_path / "clean.las"
-    out.write_bytes(b"old")
-    run = tile_run([noisy], [out], iterations=1)
-    with monkeypatch.context() as patch:
-
-        def full(*_: object) -> None:
-            raise OSError(28, "No space left on device")
-
-        patch.setattr("pdflow.tiles.store.os.fsync", full)
-        with pytest.raises(PdflowError, match="No space left on device"):
-            run()
-    assert out.read_bytes() == b"old"
-    run()
-    assert out.read_bytes() != b"old"
-
-
 def test_other_options_or_inputs_are_refused(
     tmp_path: Path, noisy: Path, tile_run: MakeRun, stop_after: Callable[[int], object]
 ) -> None:

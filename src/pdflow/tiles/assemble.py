@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections import Counter
@@ -26,8 +27,9 @@ from pdflow.pipeline.restraint import count_held_back
 from pdflow.pipeline.results import with_columns, without_row_metadata
 from pdflow.pipeline.selection import leave_out, select
 from pdflow.tiles.index import Inputs
+from pdflow.tiles.sealed import writing
 from pdflow.tiles.stages import LIMIT, RESULT
-from pdflow.tiles.store import Store, writing
+from pdflow.tiles.store import Store
 
 
 @dataclass
@@ -41,6 +43,16 @@ class Totals:
     held_back: Counter[str] = field(default_factory=Counter)
     moved: float = 0.0
     farthest: float = 0.0
+
+    def as_json(self) -> str:
+        """The counts as text."""
+        return json.dumps(vars(self))
+
+    @staticmethod
+    def from_json(text: str) -> Totals:
+        """What `as_json` wrote."""
+        counts = json.loads(text)
+        return Totals(**{**counts, "held_back": Counter(counts["held_back"])})
 
     def add(self, shift: NDArray[np.float64], found: NDArray[Any]) -> None:
         """Count points with their displacements (m, 3)."""

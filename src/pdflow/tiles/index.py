@@ -18,7 +18,8 @@ from pdflow.geometry.cells import Cells, make_cells
 from pdflow.geometry.morton import Grid
 from pdflow.pipeline import large
 from pdflow.pipeline.survey import known_level
-from pdflow.tiles.store import DTYPES, LEVELS, POINTS, ROWS, Index, Store, as_bytes, writing
+from pdflow.tiles.sealed import checksum, writing
+from pdflow.tiles.store import DTYPES, LEVELS, POINTS, ROWS, Index, Store, as_bytes
 
 CHUNK = 500_000
 """Points that are read at once."""
@@ -96,10 +97,10 @@ def make_index(
             (store.folder / name).unlink(missing_ok=True)
         scale = float(np.sqrt(sq_radius)) or 1.0
         tiles = cells.grouped(tile_points)
-        index = Index(cells, boxes, center, scale, tiles, np.array(counts, np.int64))
-        temporary = store.folder / "index.tmp.npz"
-        index.save(temporary)
-        temporary.replace(store.folder / "index.npz")
+        files = [store.folder / name for name in DTYPES]
+        sums = np.array([checksum(path) if path.exists() else 0 for path in files], np.int64)
+        index = Index(cells, boxes, center, scale, tiles, np.array(counts, np.int64), sums)
+    index.save(store.index_path)
     return index
 
 

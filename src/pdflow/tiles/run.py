@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from pdflow import __version__
 from pdflow.errors import PdflowError
@@ -17,6 +15,7 @@ from pdflow.pipeline.results import Report
 from pdflow.tiles.assemble import Results, Totals, write_output
 from pdflow.tiles.index import Inputs, make_index
 from pdflow.tiles.progress import INDEX, WRITE, Clock, StepListener
+from pdflow.tiles.sealed import read_arrays, write_arrays, write_sealed
 from pdflow.tiles.stages import (
     LIMIT,
     OUTLIERS,
@@ -34,9 +33,8 @@ from pdflow.tiles.state import (
     open_store,
     remove_store,
     state_folder,
-    write_json,
 )
-from pdflow.tiles.store import Store, writing
+from pdflow.tiles.store import Store
 from pdflow.tiles.workers import Workers, this_process
 
 
@@ -108,7 +106,7 @@ class TileRun:
 
     def _index(self, store: Store, clock: Clock) -> None:
         clock.begin(INDEX)
-        if not (store.folder / "index.npz").exists():
+        if not store.index_path.exists():
             clock.points = self.inputs.expected()
             noise = self.options.get("noise", "auto")
             attribute = noise if isinstance(noise, str) and noise != "auto" else None
@@ -120,22 +118,22 @@ class TileRun:
 
     def _stages(self, store: Store, tiles: Tiles, workers: Workers, clock: Clock) -> int:
         """Do all stages of all tiles; the number of passes that were made."""
-        if not (store.folder / "survey.npz").exists():
+        if not store.survey_path.exists():
             save_survey(store, tiles.survey_sample())
         survey = load_survey(store)
         clock.passes = survey.plan.passes
         self._stage(store, OUTLIERS, workers, clock)
-        if not (store.folder / "passes.json").exists():
-            made = 0
-            while made < survey.plan.passes:
-                made += 1
-                self._stage(store, pass_name(made), workers, clock)
-                if made < survey.plan.passes and tiles.passes.converged(
-                    survey.noise, tiles.noise_after(made)
-                ):
-                    break
-            write_json(store.folder / "passes.json", made)
-        made = passes_made(store)
+        planned = survey.plan.passes
+        known = passes_made(store) if store.passes_path.exists() else None
+        made = 0
+        while made < (planned if known is None else known):
+            made += 1
+            self._stage(store, pass_name(made), workers, clock)
+            may_stop = known is None and made < planned
+            if may_stop and tiles.passes.converged(survey.noise, tiles.noise_after(made)):
+                break
+        if known is None:
+            write_sealed(store.passes_path, str(made).encode())
         self._stage(store, LIMIT, workers, clock)
         return made
 
@@ -165,20 +163,16 @@ class TileRun:
         clock.begin(WRITE, len(self.outputs))
         results, written = Results(store), []
         for number, target in enumerate(self.outputs):
-            done = store.folder / "written" / f"{number:07d}.npz"
+            done = store.folder / "written" / f"{number:07d}"
             count = int(store.index.inputs[number])
-            if done.exists():
-                with np.load(done) as file:
-                    results.taken = file["taken"]
-                    names = Totals.__dataclass_fields__
-                    totals = Totals(**{name: file[name].item() for name in names})
+            if done.exists() and target.exists():
+                file = read_arrays(done)
+                results.taken = file["taken"]
+                totals = Totals.from_json(file["totals"].item())
                 clock.skip(count)
             else:
                 totals = write_output(results, self.inputs, number, target, self.to)
-                with writing(done):
-                    temporary = done.with_suffix(".tmp.npz")
-                    np.savez(temporary, taken=results.taken, **asdict(totals))
-                    temporary.replace(done)
+                write_arrays(done, taken=results.taken, totals=totals.as_json())
                 clock.advance(count, 1)
             written.append(totals)
         return written

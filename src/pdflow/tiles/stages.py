@@ -10,7 +10,6 @@ get the same bits.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
@@ -35,7 +34,8 @@ from pdflow.pipeline.passes import Passes
 from pdflow.pipeline.plan import Plan
 from pdflow.pipeline.survey import Level, Survey, noise_of
 from pdflow.tiles.halo import cells_for_limit, cells_for_pass, near_enough_for_limit
-from pdflow.tiles.store import LEVELS, POINTS, ROWS, Index, Store, writing
+from pdflow.tiles.sealed import read_arrays, read_sealed, write_arrays
+from pdflow.tiles.store import LEVELS, POINTS, ROWS, Index, Store
 from pdflow.weights import load_model
 
 OUTLIERS, LIMIT = "outliers", "limit"
@@ -216,39 +216,36 @@ class Tiles:
 
 def passes_made(store: Store) -> int:
     """Passes of the run that were made, once all of them are."""
-    return int(json.loads((store.folder / "passes.json").read_text("utf-8")))
+    return int(read_sealed(store.passes_path))
 
 
 def save_survey(store: Store, survey: Survey) -> None:
     """Keep the survey in the folder of the run, for all who work on it."""
     noise = {f"noise.{f.name}": getattr(survey.noise, f.name) for f in fields(NoiseEstimate)}
     facts = {} if survey.facts is None else survey.facts._asdict()
-    with writing(store.folder):
-        temporary = store.folder / "survey.tmp.npz"
-        np.savez(
-            temporary,
-            outlier_limit=survey.outlier_limit,
-            estimated_sigma=survey.estimated_sigma,
-            plan=(survey.plan.passes, survey.plan.partitions),
-            **noise,
-            **{f"facts.{name}": value for name, value in facts.items()},
-        )
-        temporary.replace(store.folder / "survey.npz")
+    write_arrays(
+        store.survey_path,
+        outlier_limit=survey.outlier_limit,
+        estimated_sigma=survey.estimated_sigma,
+        plan=(survey.plan.passes, survey.plan.partitions),
+        **noise,
+        **{f"facts.{name}": value for name, value in facts.items()},
+    )
 
 
 def load_survey(store: Store) -> Survey:
     """The survey in the folder of a run."""
-    with np.load(store.folder / "survey.npz") as file:
-        values: dict[str, Any] = {
-            f.name: value.item() if value.ndim == 0 else value
-            for f in fields(NoiseEstimate)
-            for value in [file[f"noise.{f.name}"]]
-        }
-        plan = Plan(*file["plan"].tolist())
-        limit, sigma = float(file["outlier_limit"]), float(file["estimated_sigma"])
-        facts = None
-        if "facts.cut" in file:
-            facts = Facts(file["facts.whole"], file["facts.shares"], float(file["facts.cut"]))
+    file = read_arrays(store.survey_path)
+    values: dict[str, Any] = {
+        f.name: value.item() if value.ndim == 0 else value
+        for f in fields(NoiseEstimate)
+        for value in [file[f"noise.{f.name}"]]
+    }
+    plan = Plan(*file["plan"].tolist())
+    limit, sigma = float(file["outlier_limit"]), float(file["estimated_sigma"])
+    facts = None
+    if "facts.cut" in file:
+        facts = Facts(file["facts.whole"], file["facts.shares"], float(file["facts.cut"]))
     return Survey(limit, sigma, NoiseEstimate(**values), plan, facts)
 
 

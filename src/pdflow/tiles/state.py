@@ -13,7 +13,8 @@ from typing import Any
 
 from pdflow.errors import PdflowError
 from pdflow.model import PDFlow
-from pdflow.tiles.store import Store, writing
+from pdflow.tiles.sealed import writing
+from pdflow.tiles.store import Store
 from pdflow.weights import save_model
 
 SUFFIX = ".pdflow-tiles"
@@ -62,23 +63,42 @@ def open_store(folder: Path, asked: Mapping[str, Any], model: PDFlow) -> Store:
     job = json.loads(json.dumps(asked))
     found = folder / "job.json"
     if found.exists():
-        try:
-            begun = json.loads(found.read_text("utf-8"))
-        except ValueError:
-            begun = {}
-        keys = (begun.keys() | job.keys()) - {"name"}
-        different = sorted(key for key in keys if begun.get(key) != job.get(key))
-        if different:
-            raise PdflowError(
-                f"{folder} belongs to an unfinished run with other {' and '.join(different)}: "
-                "repeat that command to finish it, or delete the folder to begin anew."
-            )
-        return Store(folder)
-    with writing(folder):
-        _clear(folder)  # of a run that was killed before it had begun, or while it was removed
-        save_model(folder / "model.safetensors", model, {})
-        write_json(found, job)
-    return Store(folder)
+        _require_same(folder, _begun(found), job)
+    else:
+        with writing(folder):
+            _clear(folder)  # of a run that was killed before it had begun, or while it was removed
+    # Workers must read the network that was asked for, whatever happened to the file.
+    save_model(folder / "model.safetensors", model, {})
+    store = Store(folder)
+    if found.exists():
+        store.discard_damaged()
+    else:
+        _write_job(found, job)
+    return store
+
+
+def _begun(path: Path) -> dict[str, Any]:
+    """What was asked of the run in a folder."""
+    try:
+        begun: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        begun["name"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise PdflowError(
+            f"{path} is damaged, so the run cannot go on: delete {path.parent} to begin anew."
+        ) from error
+    return begun
+
+
+def _require_same(folder: Path, begun: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+    """Refuse a folder of a run with other inputs or options."""
+    keys = (begun.keys() | asked.keys()) - {"name"}
+    different = sorted(key for key in keys if begun.get(key) != asked.get(key))
+    if different or begun["name"] != asked.get("name"):
+        raise PdflowError(
+            f"{folder} belongs to an unfinished run with other "
+            f"{' and '.join(different) or 'options'}: repeat that command to finish it, or delete "
+            "the folder to begin anew."
+        )
 
 
 def remove_store(folder: Path) -> None:
@@ -96,12 +116,12 @@ def _clear(folder: Path) -> None:
             path.unlink()
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Write a small file: completely, or not at all."""
+def _write_job(path: Path, job: dict[str, Any]) -> None:
+    """Write what a run is: completely, or not at all."""
     with writing(path):
         temporary = path.with_name(path.name + ".tmp")
         with temporary.open("w", encoding="utf-8") as file:
-            json.dump(value, file, indent=1)
+            json.dump(job, file, indent=1)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -112,12 +132,13 @@ def locked(folder: Path) -> Iterator[None]:
     """Make a folder, and refuse one that another process works on; its lock ends with it."""
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
+        (folder / LOCK).touch()
     try:
         import fcntl
     except ImportError:  # Windows
         yield
         return
-    with (folder / LOCK).open("w") as file:
+    with (folder / LOCK).open("r+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

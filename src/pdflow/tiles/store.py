@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from pdflow.errors import PdflowError
 from pdflow.geometry.arrays import FloatArray, IntArray
 from pdflow.geometry.cells import Cells
 from pdflow.geometry.frame import Frame
 from pdflow.geometry.morton import Grid
+from pdflow.tiles.sealed import (
+    DamagedError,
+    checksum,
+    is_sound,
+    read_arrays,
+    write_arrays,
+    write_sealed,
+)
 
 POINTS, ROWS, LEVELS = "points", "rows", "levels"
 """Files with a record for each point, in the order of the cells: coordinates in the inputs' frame,
@@ -38,6 +42,7 @@ class Index:
     scale     of its unit sphere
     tiles     (T,) first cell of each tile
     inputs    (F,) points of each input
+    sums      checksums of the files with a record for each point, in the order of DTYPES
     """
 
     cells: Cells
@@ -46,6 +51,7 @@ class Index:
     scale: float
     tiles: IntArray
     inputs: IntArray
+    sums: IntArray
 
     @cached_property
     def offsets(self) -> IntArray:
@@ -68,7 +74,7 @@ class Index:
 
     def save(self, path: Path) -> None:
         """Write the index to a file."""
-        np.savez(
+        write_arrays(
             path,
             low=self.cells.grid.low,
             extent=self.cells.grid.extent,
@@ -80,14 +86,14 @@ class Index:
     @staticmethod
     def load(path: Path) -> Index:
         """Read an index that `save` wrote."""
-        with np.load(path) as file:
-            grid = Grid(file["low"], float(file["extent"]))
-            cells = Cells(grid, file["starts"], file["counts"])
-            rest = {name: file[name] for name in _SAVED}
+        file = read_arrays(path)
+        grid = Grid(file["low"], float(file["extent"]))
+        cells = Cells(grid, file["starts"], file["counts"])
+        rest: dict[str, Any] = {name: file[name] for name in _SAVED}
         return Index(cells, **{**rest, "scale": float(rest["scale"])})
 
 
-_SAVED = ("boxes", "center", "scale", "tiles", "inputs")
+_SAVED = ("boxes", "center", "scale", "tiles", "inputs", "sums")
 
 
 @dataclass(frozen=True)
@@ -96,10 +102,25 @@ class Store:
 
     folder: Path
 
+    @property
+    def index_path(self) -> Path:
+        """The file with the index."""
+        return self.folder / "index.npz"
+
+    @property
+    def survey_path(self) -> Path:
+        """The file with what was decided for the whole cloud."""
+        return self.folder / "survey.npz"
+
+    @property
+    def passes_path(self) -> Path:
+        """The file with the number of passes, once all of them are made."""
+        return self.folder / "passes"
+
     @cached_property
     def index(self) -> Index:
         """The index, once it is made."""
-        return Index.load(self.folder / "index.npz")
+        return Index.load(self.index_path)
 
     @cached_property
     def job(self) -> dict[str, Any]:
@@ -117,18 +138,22 @@ class Store:
 
     def write(self, stage: str, tile: int, values: NDArray[Any]) -> None:
         """Leave the values of a tile's points, in the order of its cells: completely, or not."""
-        path = self.path(stage, tile)
-        with writing(path):
-            path.parent.mkdir(exist_ok=True)
-            temporary = path.with_name(f"{path.name}.{os.getpid()}")
-            try:
-                with temporary.open("wb") as file:
-                    file.write(as_bytes(values))
-                    file.flush()
-                    os.fsync(file.fileno())
-                temporary.replace(path)
-            finally:
-                temporary.unlink(missing_ok=True)
+        write_sealed(self.path(stage, tile), as_bytes(values))
+
+    def discard_damaged(self) -> None:
+        """Remove what is not as it was written, so that it is made anew: to the same bits.
+
+        Called when a run goes on, before anything is read.
+        """
+        for path in [*self.folder.glob("*/*"), self.index_path, self.survey_path, self.passes_path]:
+            if path.exists() and not is_sound(path):
+                path.unlink()
+        if self.index_path.exists():
+            files = [self.folder / name for name in DTYPES]
+            sums = [checksum(path) if path.exists() else 0 for path in files]
+            if sums != self.index.sums.tolist():
+                self.index_path.unlink()
+                vars(self).pop("index")
 
     def read_all(self, name: str, cells: IntArray) -> NDArray[Any]:
         """Records of the points of some cells (ascending), from a file of all points."""
@@ -139,7 +164,7 @@ class Store:
             for first, last in _runs(cells):
                 count = int(offsets[last] - offsets[first])
                 file.seek(int(offsets[first]) * dtype.itemsize)
-                parts.append(np.fromfile(file, dtype, count))
+                parts.append(_read_records(file, dtype, count))
         return np.concatenate(parts)
 
     def read_stage(self, stage: str, cells: IntArray, dtype: DTypeLike) -> NDArray[Any]:
@@ -154,20 +179,16 @@ class Store:
                 for first, last in _runs(cells[tiles == tile]):
                     file.seek(int(index.offsets[first] - begin) * record.itemsize)
                     count = int(index.offsets[last] - index.offsets[first])
-                    parts.append(np.fromfile(file, record, count))
+                    parts.append(_read_records(file, record, count))
         return np.concatenate(parts)
 
 
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Turn a full disk and the like into one sentence."""
-    try:
-        yield
-    except OSError as error:
-        raise PdflowError(
-            f"{path} could not be written ({error.strerror or error}): make room, and repeat the "
-            "command to go on."
-        ) from error
+def _read_records(file: BinaryIO, dtype: np.dtype[Any], count: int) -> NDArray[Any]:
+    """The next records of a file."""
+    records = np.fromfile(file, dtype, count)
+    if len(records) < count:
+        raise DamagedError(f"{file.name} is truncated: repeat the command, which makes it anew.")
+    return records
 
 
 def as_bytes(values: NDArray[Any]) -> memoryview:

@@ -35,7 +35,12 @@ def this_process(
 ) -> None:
     """`Workers` that does one tile after the other."""
     for tile in tiles:
-        run_stage(str(folder), name, stage, tile)
+        try:
+            run_stage(str(folder), name, stage, tile)
+        except FileNotFoundError as error:
+            raise PdflowError(
+                f"{error.filename} was removed during the run: repeat the command to go on."
+            ) from error
         done(tile)
 
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from pdflow.config import MOVED_SETTINGS, FlowConfig, InferenceConfig
@@ -117,10 +117,7 @@ def save_model(path: str | Path, model: PDFlow, provenance: dict[str, Any]) -> N
 def write_tensors(path: Path, tensors: dict[str, Tensor], header: dict[str, str]) -> None:
     """Write a safetensors file, atomically."""
     with atomic_path(path) as temporary:
-        try:
-            save_file(tensors, temporary, header)
-        except SafetensorError as error:  # a full disk
-            raise OSError(str(error)) from error
+        temporary.write_bytes(save(tensors, header))  # unlike `save_file`, it fails with OSError
 
 
 def read_provenance(path: str | Path) -> dict[str, Any]:
