@@ -41,7 +41,7 @@ def run_in_threads(
     thread pools they may be used from many threads at once, and a forked process makes new ones.
     A kernel that calls this function itself goes on in its own thread.
     """
-    workers = max(1, min(available_cores(), count // grain))
+    workers = max(1, min(available_cores() // _WORKER.share, count // grain))
     if workers == 1 or _WORKER.is_one:
         kernel(0, count, *arguments)
         return
@@ -72,9 +72,10 @@ def run_in_threads(
 
 
 class _Worker(threading.local):
-    """Whether the current thread belongs to the pool."""
+    """Whether the current thread belongs to the pool; and by what its share of cores is divided."""
 
     is_one = False
+    share = 1
 
 
 _WORKER = _Worker()
@@ -107,7 +108,8 @@ if hasattr(os, "register_at_fork"):
 class Deferred(Generic[Result]):
     """A call that waits until it is begun, and then runs in a thread of its own.
 
-    It fills the time in which cores wait for another device. Leaving the context waits for it.
+    It fills the time in which cores wait for another device, and takes at most half of the cores.
+    Leaving the context waits for it.
 
     >>> with Deferred(lambda: sum(range(4))) as later:
     ...     later.begin()
@@ -117,7 +119,7 @@ class Deferred(Generic[Result]):
 
     def __init__(self, function: Callable[[], Result]) -> None:
         self._function = function
-        self._thread = ThreadPoolExecutor(1)
+        self._thread = ThreadPoolExecutor(1, initializer=lambda: setattr(_WORKER, "share", 2))
         self._job: Future[Result] | None = None
 
     def begin(self) -> None:
@@ -140,14 +142,13 @@ class Deferred(Generic[Result]):
         self._thread.shutdown()
 
 
-def fill_rows(
-    result: Array, function: Callable[[slice], NDArray[Any]], part: int = 65_536
-) -> Array:
+def fill_rows(result: Array, function: Callable[[slice], NDArray[Any]], part: int = 4096) -> Array:
     """Fill `result` with what `function` makes of each part of its rows, on all cores.
 
     function  from a slice of rows to their values, made of operations that release the GIL, such
               as those of numpy on arrays
-    part      rows of a part: as many as fit into the cache
+    part      rows of a part: so few that its arrays fit into the cache, and that the allocator
+              keeps their memory, because threads that ask the system for memory wait for each other
 
     >>> fill_rows(np.empty(3), lambda rows: np.arange(3)[rows] ** 2).tolist()
     [0.0, 1.0, 4.0]
@@ -165,13 +166,16 @@ def fill_rows(
 def stable_argsort(keys: NDArray[Any]) -> NDArray[np.int64]:
     """`np.argsort(keys, kind="stable")` of keys (M,) without NaN, on all cores.
 
-    Keys are divided into ranges of about as many keys each, and threads sort one range each.
+    Small whole numbers take numpy's radix sort. Other keys are divided into ranges of about as many
+    keys each, and threads sort one range each.
 
     >>> stable_argsort(np.array([2, 1, 2, 0])).tolist()
     [3, 1, 0, 2]
     """
     if len(keys) < _FEW_KEYS:
         return np.argsort(keys, kind="stable")
+    if keys.dtype.kind == "i" and keys.min() >= 0 and keys.max() < 2**16:
+        return np.argsort(keys.astype(np.uint16), kind="stable")
     borders = np.sort(keys[:: len(keys) // (64 * _RANGES)])[64::64]
     ranges = fill_rows(
         np.empty(len(keys), np.uint8), lambda part: np.searchsorted(borders, keys[part], "right")

@@ -104,6 +104,9 @@ def _count_keys(keys: IntArray) -> tuple[IntArray, IntArray]:
     """Different keys (m,), ascending, and how often each occurs."""
     if not len(keys):
         return keys, keys
+    if keys.max() < 2**16:
+        counts = np.bincount(keys)
+        return np.flatnonzero(counts), counts[counts > 0]
     ordered = keys[stable_argsort(keys)]
     firsts = np.flatnonzero(np.diff(ordered, prepend=ordered[0] - 1))
     return ordered[firsts], np.diff(firsts, append=len(keys))

@@ -43,7 +43,7 @@ LEAF_SIZE = 32
 _NEIGHBORS_PER_THREAD = 32_768
 """For fewer neighbours in all, a second thread costs more time than it saves."""
 
-_QUERIES_IN_CACHE = 8192
+_NEIGHBORS_IN_CACHE = 16_384
 
 
 def knn(points: ArrayLike, queries: ArrayLike, k: int) -> tuple[FloatArray, IntArray]:
@@ -191,10 +191,10 @@ class NeighborSearch:
         result = np.zeros(len(self.points))
 
         def fill(start: int, stop: int) -> None:
-            sq_distances = np.empty((_QUERIES_IN_CACHE, k))
-            rows = np.empty((_QUERIES_IN_CACHE, k), np.int64)
-            for first in range(start, stop, _QUERIES_IN_CACHE):
-                some = turns[first : min(first + _QUERIES_IN_CACHE, stop)]
+            size = max(1, _NEIGHBORS_IN_CACHE // k)
+            sq_distances, rows = np.empty((size, k)), np.empty((size, k), np.int64)
+            for first in range(start, stop, size):
+                some = turns[first : min(first + size, stop)]
                 order, queries = np.arange(len(some)), self.points[some]
                 _search_range(
                     0, len(some), order, tree, lowest, queries, np.inf, sq_distances, rows

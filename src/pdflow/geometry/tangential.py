@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pdflow.geometry.arrays import FloatArray
+from pdflow.geometry.arrays import FloatArray, IntArray
 from pdflow.geometry.neighbors import NeighborSearch
 from pdflow.geometry.normals import fit_planes
 from pdflow.parallel import fill_rows
@@ -24,8 +24,6 @@ EXPLAINED = (0.88, 1.0)
 to the first number, and none from the second on. Our network moves the points of evenly sampled
 clouds at most 0.89 times as far along the surface as across it at any noise, and those of
 simulated LiDAR scans at least 1.05 times (`benchmarks/bench_tangential.py`)."""
-
-_PROBES_IN_CACHE = 256
 
 
 def limit_tangential_motion(
@@ -68,20 +66,19 @@ def _unexplained(noisy: FloatArray, probes: NeighborSearch, search: NeighborSear
     sq_along = (along**2).sum(1)
     sq_across = ((moved - noisy - along) ** 2).sum(1)
     few, many = (min(count, len(moved)) for count in AVERAGED)
-    sq_distances, near = probes.knn(moved, many)
     low, high = EXPLAINED
     tiny = np.finfo(float).tiny
 
-    def average(part: slice) -> FloatArray:
+    def average(sq_distances: FloatArray, near: IntArray) -> FloatArray:
         # Beyond the first few, weights fall with the fourth power of the distance, so that separate
         # components do not influence each other.
-        sq_reach = np.maximum(sq_distances[part, few - 1, None], tiny)
-        weights = (sq_reach / np.maximum(sq_distances[part], sq_reach)) ** 2
-        along, across = ((weights * sq[near[part]]).sum(1) for sq in (sq_along, sq_across))
+        sq_reach = np.maximum(sq_distances[:, few - 1, None], tiny)
+        weights = (sq_reach / np.maximum(sq_distances, sq_reach)) ** 2
+        along, across = ((weights * sq[near]).sum(1) for sq in (sq_along, sq_across))
         ratio = np.sqrt(along / np.maximum(across, tiny))
         return np.asarray(np.clip((ratio - low) / (high - low), 0, 1))
 
-    return fill_rows(np.empty(len(moved)), average, _PROBES_IN_CACHE)
+    return probes.reduce_knn(many, average)
 
 
 def _tangential(noisy: FloatArray, moved: FloatArray, search: NeighborSearch) -> FloatArray:

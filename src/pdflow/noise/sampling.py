@@ -17,7 +17,7 @@ from pdflow.compiled import compiled
 from pdflow.geometry.arrays import FloatArray, IntArray
 from pdflow.geometry.frame import Frame
 from pdflow.geometry.seeds import generator
-from pdflow.parallel import run_in_threads, stable_argsort
+from pdflow.parallel import run_in_threads
 
 CELLS_PER_SPACING = 4.0
 """Cells over the distance between points: mostly one point in a cell, so they are independent."""
@@ -86,7 +86,7 @@ def _sample_cells(
     all_numbers = np.empty(len(points))
     run_in_threads(_number_cells, len(points), points, grid, salt, all_numbers)
     rows = np.flatnonzero(all_numbers < limit)
-    rows = rows[stable_argsort(all_numbers[rows])]
+    rows = rows[_argsort(all_numbers[rows], limit)]
     numbers = all_numbers[rows]
     _sort_cells(rows, numbers, points, frame)
     weights = np.empty(len(rows))
@@ -129,6 +129,31 @@ def _number_cells(
             along = np.int64(math.floor(_along(points, row, axis, grid)))
             key = _mixed(key ^ (np.uint64(along) * np.uint64(_FACTORS[axis])))
         numbers[row] = np.float64(key) * 2.0**-64
+
+
+@compiled
+def _argsort(numbers: FloatArray, limit: float) -> IntArray:
+    """The stable order (S,) of numbers (S,) that are uniform from 0 to `limit`.
+
+    There are as many buckets as numbers, so few share one.
+    """
+    count = len(numbers)
+    buckets, ends = np.empty(count, np.int64), np.zeros(count + 1, np.int64)
+    for place in range(count):
+        buckets[place] = min(int(numbers[place] / limit * count), count - 1)
+        ends[buckets[place] + 1] += 1
+    ends = np.cumsum(ends)
+    order = np.empty(count, np.int64)
+    for place in range(count):
+        order[ends[buckets[place]]] = place
+        ends[buckets[place]] += 1
+    for place in range(1, count):
+        chosen, free = order[place], place
+        while free > 0 and numbers[order[free - 1]] > numbers[chosen]:
+            order[free] = order[free - 1]
+            free -= 1
+        order[free] = chosen
+    return order
 
 
 @compiled
