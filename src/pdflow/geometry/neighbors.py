@@ -127,7 +127,10 @@ class NeighborSearch:
         if mask.all():
             return self
         part = copy(self)
-        part.points = part._given = self.points[mask]
+        kept_rows = np.flatnonzero(mask)
+        part.points = part._given = fill_rows(
+            np.empty((len(kept_rows), 3)), lambda rows: self.points[kept_rows[rows]]
+        )
         tree = self.tree
         here = np.empty(len(tree.order), dtype=bool)
         part._kept = fill_rows(here, lambda places: mask[tree.order[places]])

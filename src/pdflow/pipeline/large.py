@@ -55,7 +55,9 @@ class Layout:
     sampled: NDArray[np.bool_] | None = None
 
     def take(self, some: IntArray | NDArray[np.bool_]) -> Layout:
-        """The layout of some of the points."""
+        """The layout of some of the points, which a mask (m,) or rows name."""
+        if some.dtype == np.bool_ and some.all():
+            return self
 
         def pick(values: NDArray | None) -> NDArray | None:
             return None if values is None else values[some]

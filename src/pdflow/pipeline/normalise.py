@@ -65,6 +65,8 @@ class Normalised:
     @property
     def first_rows(self) -> NDArray[np.int64]:
         """(U,): the first row of the cloud at each of the different points."""
+        if len(self.search) == len(self.place):
+            return np.arange(len(self.place))
         return np.flatnonzero(np.diff(np.maximum.accumulate(self.place), prepend=-1))
 
     def restore(

@@ -164,7 +164,9 @@ class Passes:
         partitions = plan.partitions if done == 0 else 1
         results, rows = [], []
         for part, part_rows, part_count in _partitions(search, partitions, count, layout):
-            part_layout = None if layout is None else layout.take(part_rows)
+            part_layout = layout
+            if layout is not None and partitions > 1:
+                part_layout = layout.take(part_rows)
             for piece in cut_pieces(part, self.cutting, part_count, part_layout):
                 share = scaled(progress, len(piece.rows) / len(part) / partitions)
                 noted = None if sq_spread is None else np.zeros(len(piece.rows))

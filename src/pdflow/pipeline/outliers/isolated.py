@@ -39,7 +39,7 @@ def log_distances(search: NeighborSearch) -> NDArray[np.float64]:
 def outlier_limit(distances: NDArray[np.float64]) -> float:
     """The log distance beyond which a point is an outlier, from those of all points (M,)."""
     middle = np.median(distances)
-    spread = 1.4826 * np.median(np.abs(distances - middle))
+    spread = 1.4826 * np.median(np.abs(distances - middle), overwrite_input=True)
     return float(middle + CUT * max(spread, 0.05))
 
 
