@@ -69,3 +69,29 @@ def test_a_row_must_be_there(pdflow, weights, tmp_path):
     model = weights(filter="fbm", masked_dims=4)
     words = ("-o", tmp_path / "codes.png", "--model", model, "--row", "99999")
     assert "There is no row 99999: give 0 to 9999." in pdflow("latent", GEAR, *words).err
+
+
+def test_channels_are_taken_out_by_their_share_of_noise(pdflow, weights, tmp_path):
+    model, picture = weights(filter="fbm", masked_dims=4), tmp_path / "channels.pdf"
+    words = ("latent", GEAR, "--clean", GEAR.with_name("gear.ply"), "-o", picture)
+    done = pdflow(*words, "--model", model, "--json")
+    assert done.code == 0, done.err
+    channels = json.loads(done.out)
+    assert sorted(each["channel"] for each in channels) == list(range(8))
+    shares = [each["noise"] / each["clean"] for each in channels]
+    assert shares == sorted(shares, reverse=True)
+    kept = [each for each in channels if each["channel"] < 4]
+    before = {each["channel"]: left for each, left in zip(channels[1:], channels, strict=False)}
+    for each in kept[1:]:  # the filter keeps these channels, so CD does not change
+        if each["channel"] in before:
+            assert each["filtered"] == before[each["channel"]]["filtered"]
+    assert channels[0]["masked"] != channels[-1]["masked"]
+    assert picture.read_bytes().startswith(b"%PDF")
+
+
+def test_channels_need_the_same_rows_and_no_other_options(pdflow, weights, tmp_path):
+    model, clean = weights(filter="lcc"), tmp_path / "clean.xyz"
+    clean.write_text("0 0 0\n1 0 0\n")
+    words = ("latent", GEAR, "--clean", clean, "-o", tmp_path / "a.png", "--model", model)
+    assert "10000 points and the clean one 2: give two clouds" in pdflow(*words).err
+    assert "--row and --delta do not go with --clean" in pdflow(*words, "--row", "3").err

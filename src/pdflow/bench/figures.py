@@ -84,16 +84,20 @@ def _draw(path: Path, grid: Grid, setting: str) -> list[Path]:
         axes.set_ylim(bottom=0)
         axes.grid(alpha=0.3)
     axes.legend(fontsize="small")
-    return _save(figure, path)
-
-
-def _save(figure: Any, path: Path) -> list[Path]:
-    """The figure as PNG and PDF, without dates, so that the same figures give the same bytes."""
     paths = [path.with_name(path.name + suffix) for suffix in SUFFIXES]
-    for each, undated in zip(paths, ({"Software": None}, {"CreationDate": None}), strict=True):
-        with atomic_path(each) as temporary:
-            figure.savefig(temporary, dpi=100, format=each.suffix[1:], metadata=undated)
+    for each in paths:
+        save_undated(figure, each)
     return paths
+
+
+def save_undated(figure: Any, path: Path) -> None:
+    """A figure of matplotlib as PNG or PDF without a date: the same figure gives the same bytes."""
+    undated = {".png": {"Software": None}, ".pdf": {"CreationDate": None}}
+    if path.suffix not in undated:
+        raise PdflowError(f"{path}: curves are PNG or PDF: choose a name that ends so.")
+    with atomic_path(path) as temporary:
+        kind = path.suffix
+        figure.savefig(temporary, dpi=100, format=kind[1:], metadata=undated[kind])
 
 
 @dataclass(frozen=True)
