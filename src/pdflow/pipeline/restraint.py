@@ -70,7 +70,8 @@ def hold_back(
     moved         (M, 3) the points after it
     max_move      bound on moves; None: MOST_SIGMAS of the noise; infinity holds nothing back
     patch_points  N of the network
-    reach         (M,) of the points before denoising (`reach_of`); None if it is not known yet
+    reach         (M,) of the points before denoising (`reach_of`); None if it is not known yet;
+                  points with 0 are not looked at
     probing       (M,) around which points the size of a patch is measured; None for some
 
     Also returns why points were held back (M,): the code of a reason, or 0.
@@ -106,10 +107,13 @@ def count_held_back(why: NDArray[np.uint8]) -> dict[str, int]:
     return dict(zip(REASONS, counts, strict=True))
 
 
-def reach_of(search: NeighborSearch) -> NDArray[np.float64]:
-    """(M,): distance from each point to the farthest of its nearest NEIGHBOURS."""
+def reach_of(search: NeighborSearch, asked: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
+    """(M,): distance from each point to the farthest of its nearest NEIGHBOURS.
+
+    asked  (M,) which points to ask; None for all. The others get 0.
+    """
     count = min(NEIGHBOURS, len(search))
-    return search.reduce_knn(count, lambda sq_distances, _: np.sqrt(sq_distances[:, -1]))
+    return search.reduce_knn(count, lambda sq_distances, _: np.sqrt(sq_distances[:, -1]), asked)
 
 
 def find_off_surface(

@@ -32,6 +32,7 @@ from pdflow.pipeline.large import Layout
 from pdflow.pipeline.outliers import Facts
 from pdflow.pipeline.passes import Passes
 from pdflow.pipeline.plan import Plan
+from pdflow.pipeline.restraint import reach_of
 from pdflow.pipeline.survey import Level, Survey, noise_of
 from pdflow.tiles.halo import cells_for_limit, cells_for_pass, near_enough_for_limit
 from pdflow.tiles.sealed import read_arrays, read_sealed, write_arrays
@@ -179,9 +180,9 @@ class Tiles:
         if np.count_nonzero(kept) >= FEWEST_POINTS:
             search, noisy = NeighborSearch(places[kept]), region.centred[kept]
             noise = noise_of(noisy, survey, self._level(cells, region.order), kept)
-            places[kept], held[kept] = self.denoiser.limit(
-                NeighborSearch(noisy), search, noise, region.layout(index, kept)
-            )
+            before, layout = NeighborSearch(noisy), region.layout(index, kept)
+            reach = reach_of(before, layout.wanted)
+            places[kept], held[kept] = self.denoiser.limit(before, search, noise, layout, reach)
         core = region.core
         _, place = distinct(region.centred[core])
         first = np.unique(place, return_index=True)[1][place]
