@@ -2,11 +2,13 @@
 
     python benchmarks/bench_tiles.py equal       three densities: tiled beside whole, and a picture
                                                  (count and network may follow)
-    python benchmarks/bench_tiles.py overhead    1M points: seconds in tiles over seconds as a whole
+    python benchmarks/bench_tiles.py overhead    1M points: CPU seconds in tiles over those as a
+                                                 whole (count, and real or small, may follow)
     python benchmarks/bench_tiles.py memory      1M to 30M points at 2 GiB, with a small network
                                                  (or the numbers of points that follow)
     python benchmarks/bench_tiles.py workers     two local Dask workers beside one
-    python benchmarks/bench_tiles.py paper       what 10^10 points would take
+    python benchmarks/bench_tiles.py paper       what 10^10 points would take, with the times of a
+                                                 pass in docs/speed.md
 
 Clouds are waves of terrain with walls, noise of 0.3 spacings, rows in strips as an aircraft flies.
 """
@@ -16,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -31,7 +34,7 @@ from pdflow.cloud import PointCloud
 from pdflow.config import FlowConfig, InferenceConfig
 from pdflow.geometry.cells import make_cells
 from pdflow.geometry.morton import Grid
-from pdflow.io import open_writer, read, write
+from pdflow.io import open_reader, open_writer, read, write
 from pdflow.io.stream import Field, Header
 from pdflow.model import PDFlow
 from pdflow.pipeline import large
@@ -40,11 +43,11 @@ from pdflow.provenance import describe_machine, source_version
 from pdflow.render import Panel, View, render_panels
 from pdflow.tiles.assemble import Results, write_output
 from pdflow.tiles.choose import BYTES_ON_DISK
-from pdflow.tiles.index import Inputs, make_index
+from pdflow.tiles.index import CHUNK, Inputs, make_index
 from pdflow.tiles.memory import LARGEST_TILE, tile_points
 from pdflow.tiles.progress import Step
 from pdflow.tiles.run import TileRun
-from pdflow.tiles.stages import LIMIT, RESULT
+from pdflow.tiles.stages import LIMIT, result_type
 from pdflow.tiles.state import open_store
 from pdflow.tiles.store import POINTS
 from pdflow.tiles.workers import DaskWorkers, local_cluster
@@ -58,8 +61,7 @@ TILE = 2**17
 PALETTE = np.array([[31, 119, 180], [255, 127, 14], [44, 160, 44], [148, 103, 189]], np.uint8)
 SIZES = (1_000_000, 3_000_000, 10_000_000, 30_000_000)
 PAPER = 10**10
-CPU_SECONDS, GPU_SECONDS = 28.8, 2.14
-"""Of a pass over a million points on 2 cores and on an H200 (docs/speed.md)."""
+SPEED = Path(__file__).parents[1] / "docs" / "speed.md"
 TILE_OVERHEAD = 1.1
 """Time of tiles over that of the whole cloud, about: a tile of a million points on a plane has
 patches of 18 spacings' radius around its 4,000 spacings of border."""
@@ -211,13 +213,13 @@ def memory(folder: Path, first: int, *others: str) -> None:
     )
 
 
-def overhead(folder: Path, count: int) -> None:
+def overhead(folder: Path, count: int, network: str = "real") -> None:
     path = folder / "noisy.las"
     make_file(path, count)
-    whole, tiles = (in_process(path, count, way, "real") for way in ("whole", "tiles"))
+    whole, tiles = (in_process(path, count, way, network) for way in ("whole", "tiles"))
     for name, row in (("whole", whole), ("tiles", tiles)):
         print(
-            f"{count} points, the shipped network, one pass, {name}: {row['seconds']:.1f} s, "
+            f"{count} points, the {network} network, one pass, {name}: {row['seconds']:.1f} s, "
             f"{row['cpu']:.1f} CPU s, peak {row['peak'] / 2**30:.2f} GiB",
             flush=True,
         )
@@ -242,6 +244,29 @@ def workers(folder: Path, count: int) -> None:
           f"{results[0] == results[1]}")  # fmt: skip
 
 
+def pass_seconds() -> tuple[float, float]:
+    """Of a pass over a million points on 2 cores and on an H200, by the page about speed."""
+    text = SPEED.read_text("utf-8")
+    on_cpu = re.search(r"^\| 1M points \| ([0-9.]+) \| ([0-9]+) \|$", text, re.MULTILINE)
+    on_gpu = re.search(r"^\| the whole run, .* \| ([0-9.]+) \|$", text, re.MULTILINE)
+    if on_cpu is None or on_gpu is None:
+        raise SystemExit(f"{SPEED} has no table with the time of a million points.")
+    return float(on_cpu[1]) / int(on_cpu[2]), float(on_gpu[1])
+
+
+def index_parts(path: Path, count: int) -> tuple[float, float]:
+    """CPU seconds for each point: to read a file, and to count the points of its cells."""
+    start = time.process_time()
+    with open_reader(path) as reader:
+        parts = [chunk.points for chunk in reader.chunks(CHUNK)]
+    reading = time.process_time() - start
+    low = np.min([part.min(axis=0) for part in parts], axis=0)
+    grid = Grid.over(low, np.max([part.max(axis=0) for part in parts], axis=0))
+    start = time.process_time()
+    make_cells(lambda: parts, grid, large.CELL)
+    return reading / count, (time.process_time() - start) / count
+
+
 def paper(folder: Path, count: int) -> None:
     """What 10^10 points would take, from what index and output of a smaller file take here."""
     path, model = folder / "noisy.laz", small_network()
@@ -252,8 +277,9 @@ def paper(folder: Path, count: int) -> None:
     start = time.process_time()
     index = make_index(store, run.inputs, LARGEST_TILE, None, lambda points: None)
     indexing = (time.process_time() - start) / count
+    reading, counting = index_parts(path, count)
     for tile in range(len(index.tiles)):
-        clean = np.zeros(index.points_of_tile(tile), RESULT)
+        clean = np.zeros(index.points_of_tile(tile), result_type(OPTIONS))
         clean["point"] = store.read_all(POINTS, index.cells_of_tile(tile))
         store.write(LIMIT, tile, clean)
     start = time.process_time()
@@ -266,13 +292,19 @@ def paper(folder: Path, count: int) -> None:
     per_point = BYTES_ON_DISK + 24 * 2
     print(f"{count} points: index {1e6 * indexing:.2f} and output {1e6 * writing:.2f} CPU s for a "
           f"million points of LAZ; tiles are {full:.2f} full")  # fmt: skip
+    print(
+        f"of the index, reading takes {1e6 * reading:.2f} and counting cells {1e6 * counting:.2f}"
+    )
     print(f"10^10 points in two passes: {tiles:.0f} tiles, {cells:.0f} cells; "
           f"{4 * tiles:.0f} tasks and as many results for a scheduler; "
           f"index of {64 * cells / 1e6:.0f} MB, "
           f"state of {per_point * PAPER / 1e12:.2f} TB")  # fmt: skip
     serial = PAPER * (indexing + writing) / 3600
+    on_cpu, on_gpu = pass_seconds()
+    print(f"a pass over a million points takes {on_cpu:.1f} s on 2 cores and {on_gpu:.2f} s on an "
+          f"H200, {TILE_OVERHEAD} times that in tiles")  # fmt: skip
     for name, seconds, machines in (
-        ("2 CPU cores", CPU_SECONDS, 1), ("one H200", GPU_SECONDS, 1), ("16 H200", GPU_SECONDS, 16),
+        ("2 CPU cores", on_cpu, 1), ("one H200", on_gpu, 1), ("16 H200", on_gpu, 16),
     ):  # fmt: skip
         hours = 2 * TILE_OVERHEAD * PAPER / 1e6 * seconds / 3600 / machines
         print(f"{name:>12}: {hours:6.1f} h for the tiles, {serial:.1f} h for index and output")

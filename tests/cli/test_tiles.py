@@ -68,6 +68,35 @@ def test_a_large_file_is_denoised_in_tiles(pdflow: Callable, tmp_path: Path, net
     ]  # fmt: skip
 
 
+def test_a_figure_of_a_cloud_in_tiles_shows_a_sample(
+    pdflow: Callable, tmp_path: Path, network: Path
+) -> None:
+    source, figure = make_strip(tmp_path / "strip.ply", 0, 300), tmp_path / "figure.png"
+    words = ["denoise", source, "-o", tmp_path / "clean.ply", "--model", network]
+    words += ["--iterations", "1", "--memory", "1GiB", "--plot", figure]
+    done = pdflow(*words, "--outliers", "remove")
+    assert done.code == 2
+    assert "mark outliers" in done.err
+    done = pdflow(*words, "--uncertainty")
+    assert done.code == 0, done.err
+    assert "displacement" in done.err
+    assert figure.stat().st_size > 10_000
+    assert "uncertainty" in read(tmp_path / "clean.ply").attributes
+
+
+@pytest.mark.parametrize(("source", "target"), [("a.npy", "b.ply"), ("a.ply", "b.e57")])
+def test_formats_that_are_not_read_in_parts_must_fit(
+    pdflow: Callable, tmp_path: Path, network: Path, source: str, target: str
+) -> None:
+    make_strip(tmp_path / source, 0, 300)
+    words = ["denoise", tmp_path / source, "-o", tmp_path / target, "--model", network]
+    done = pdflow(*words, "--memory", "600.1MiB")
+    assert done.code == 2
+    assert "read and written at once" in done.err
+    assert done.err.count("\n") == 1
+    assert not (tmp_path / target).exists()
+
+
 def test_a_stopped_run_goes_on_in_its_own_tiles_when_more_memory_is_free(
     pdflow: Callable, tmp_path: Path, network: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,7 +27,7 @@ MakeRun = Callable[..., TileRun]
         {"outliers": "mark", "displacement": True, "iterations": 1},
         {"outliers": "remove", "seed": 3, "iterations": 1},
         {"partitions": 2, "iterations": 1, "max_move": 0.05, "where": "level > 0.1"},
-        {"noise": "level"},
+        {"noise": "level", "uncertainty": True, "where": "level > 0.1"},
         {"noise": 0.2, "iterations": "auto"},
     ],
     ids=str,
@@ -48,7 +48,11 @@ def test_tiles_equal_the_whole(
     assert not state_folder([tmp_path / "out.ply"]).exists()
     assert list(tiled.attributes) == list(whole.cloud.attributes)
     for name, values in whole.cloud.attributes.items():
-        if name != "displacement":
+        if name == "uncertainty":
+            assert np.array_equal(np.isnan(tiled.attributes[name]), np.isnan(values))
+            same = np.isclose(tiled.attributes[name], values, rtol=1e-3, equal_nan=True)
+            assert np.mean(same) > 0.999
+        elif name != "displacement":
             assert np.array_equal(tiled.attributes[name], values)
     gaps = np.linalg.norm(tiled.points - whole.cloud.points, axis=1)
     assert np.mean(gaps < 1e-3) > 0.999

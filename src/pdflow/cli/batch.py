@@ -232,10 +232,12 @@ class FilesIn:
         from pdflow.tiles.api import tile_options
         from pdflow.tiles.index import Inputs
         from pdflow.tiles.run import TileRun
+        from pdflow.tiles.sample import sample_rows
 
-        if self.plot is not None:
+        if self.plot is not None and self.denoiser.outliers == "remove":
             raise PdflowError(
-                f"{group[0].source} is denoised in tiles, which --plot does not draw: leave it out."
+                f"{group[0].source} is denoised in tiles: --plot then needs all points, so mark "
+                "outliers instead of removing them."
             )
         for job in group:
             job.make_folder()
@@ -252,6 +254,9 @@ class FilesIn:
         )
         with naming(sources[0]), showing_steps(sources[0].name, as_json) as listener:
             written = run(workers, listener)
+        if self.plot is not None:
+            before = sample_rows(group[0].source, self.format)
+            save_plot(self.plot, before, sample_rows(group[0].target, self.to))
         return [
             job.result(dropped=totals.dropped, **report.as_dict())
             for job, (totals, report) in zip(group, written, strict=True)
@@ -268,6 +273,7 @@ class FilesIn:
             self.denoiser.mode,
             None if self.memory is None else parse_size(self.memory),
             workers,
+            self.to,
         )
 
 

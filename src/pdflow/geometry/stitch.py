@@ -91,12 +91,15 @@ def sq_disagreement(
     """(M,): weighted mean squared distance of the predictions for each point from their mean.
 
     moved    (P, N, 3) predictions of each patch
-    blended  (M, 3) their weighted means, from `blend`
+    blended  (M, 3) their weighted means, from `blend` or `blend_held`
+
+    It is 0 for points that no patch holds.
     """
     weights, rows = patches.weights(sharpness).ravel(), patches.rows.ravel()
     sq_distances = ((moved - blended[patches.rows]) ** 2).sum(axis=2).ravel()
     total = np.bincount(rows, weights, len(blended))
-    return np.asarray(np.bincount(rows, weights * sq_distances, len(blended)) / total)
+    summed = np.bincount(rows, weights * sq_distances, len(blended))
+    return np.asarray(summed / np.where(total > 0, total, 1.0))
 
 
 def resample(

@@ -213,10 +213,11 @@ class Passes:
         )
         moved = frames.undo(clean)
         if layout is not None and layout.wanted is not None:
-            return blend_held(points, patches, moved, BLEND_SHARPNESS)
-        stitch = STITCHERS["points" if piece.count is None else self.mode]
-        count = len(points) if piece.count is None else piece.count
-        stitched = stitch(piece.search, patches, moved, count, BLEND_SHARPNESS)
+            stitched = blend_held(points, patches, moved, BLEND_SHARPNESS)
+        else:
+            stitch = STITCHERS["points" if piece.count is None else self.mode]
+            count = len(points) if piece.count is None else piece.count
+            stitched = stitch(piece.search, patches, moved, count, BLEND_SHARPNESS)
         if sq_spread is not None:
             sq_spread += sq_disagreement(patches, moved, stitched, BLEND_SHARPNESS)
         return stitched

@@ -77,9 +77,20 @@ def point_uncertainty(
     each[~outlier] = expected_error(
         passed.reach, noise_around(noise, surface.points), passed.spread
     )
-    uncertain = each[given.place]
+    return where_held(each[given.place], seen[given.place], settled, held)
+
+
+def where_held(
+    expected: NDArray[np.float64],
+    seen: NDArray[np.float64],
+    settled: NDArray[np.float64],
+    held: NDArray[np.uint8],
+) -> NDArray[np.float64]:
+    """(M,): expected errors (M,), with the way that points (M, 3) did not go to where the network
+    saw them (M, 3); NaN where there is no surface. `held` (M,) says why.
+    """
+    uncertain = np.array(expected)
     stopped = np.isin(held, [code_of("bound"), code_of("not_selected")])
-    rest = seen[given.place[stopped]] - settled[stopped]
-    uncertain[stopped] += np.linalg.norm(rest, axis=1)
+    uncertain[stopped] += np.linalg.norm(seen[stopped] - settled[stopped], axis=1)
     uncertain[held == code_of("no_surface")] = np.nan
     return uncertain

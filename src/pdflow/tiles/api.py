@@ -42,7 +42,7 @@ PathLike = str | os.PathLike[str]
 
 OPTIONS = (
     "mode", "iterations", "partitions", "overlap", "radius", "noise", "max_move", "where",
-    "outliers", "outlier_class", "displacement", "seed",
+    "outliers", "outlier_class", "displacement", "uncertainty", "seed",
 )  # fmt: skip
 """Options of a `Denoiser` that a run over tiles keeps in its folder."""
 
@@ -52,8 +52,6 @@ def tile_options(denoiser: Denoiser) -> dict[str, Any]:
     options = {name: getattr(denoiser, name) for name in OPTIONS}
     if not isinstance(options["noise"], (str, float, int)):
         raise PdflowError("Files take one noise level, or the name of an attribute.")
-    if denoiser.uncertainty:
-        raise PdflowError("uncertainty needs the whole cloud in memory: give more memory.")
     if not isinstance(options["where"], str | None):
         raise PdflowError("Files take a condition for where: give words such as 'z > 0'.")
     return options
@@ -121,7 +119,7 @@ def denoise_files(
         for group in groups:
             heard = scaled(advance, 1 / len(groups))
             paths, outputs = [sources[i] for i in group], [targets[i] for i in group]
-            way = choose_way(paths, outputs, format, denoiser.mode, budget, count)
+            way = choose_way(paths, outputs, format, denoiser.mode, budget, count, to)
             if way.whole:
                 cloud = read(paths[0], format)
                 if drop_nonfinite:

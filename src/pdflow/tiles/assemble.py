@@ -26,9 +26,10 @@ from pdflow.pipeline.history import (
 from pdflow.pipeline.restraint import count_held_back
 from pdflow.pipeline.results import with_columns, without_row_metadata
 from pdflow.pipeline.selection import leave_out, select
+from pdflow.pipeline.uncertainty import where_held
 from pdflow.tiles.index import Inputs
 from pdflow.tiles.sealed import writing
-from pdflow.tiles.stages import LIMIT, RESULT
+from pdflow.tiles.stages import LIMIT, result_type
 from pdflow.tiles.store import Store
 
 
@@ -72,7 +73,7 @@ class Results:
     """
 
     def __init__(self, store: Store) -> None:
-        self.store = store
+        self.store, self.record = store, result_type(store.job["options"])
         self.taken = np.zeros(len(store.index.cells), np.int64)
 
     def take(self, points: NDArray[np.float64]) -> NDArray[Any]:
@@ -83,15 +84,15 @@ class Results:
         found, first = np.unique(cells[order], return_index=True)
         ends = np.append(first[1:], len(order))
         tiles = np.searchsorted(index.tiles, found, side="right") - 1
-        results = np.empty(len(points), RESULT)
+        results = np.empty(len(points), self.record)
         for tile in np.unique(tiles):
             begin = index.offsets[index.tiles[tile]]
             with self.store.path(LIMIT, int(tile)).open("rb") as file:
                 for place in np.flatnonzero(tiles == tile):
                     cell, count = found[place], int(ends[place] - first[place])
                     start = index.offsets[cell] + self.taken[cell] - begin
-                    file.seek(int(start) * RESULT.itemsize)
-                    records = np.fromfile(file, RESULT, count)
+                    file.seek(int(start) * self.record.itemsize)
+                    records = np.fromfile(file, self.record, count)
                     if len(records) < count:
                         raise PdflowError(
                             "An input changed while it was denoised: delete "
@@ -130,6 +131,10 @@ def write_output(
             columns: dict[str, NDArray[Any]] = {}
             if options["displacement"]:
                 columns["displacement"] = shift
+            if options.get("uncertainty"):
+                columns["uncertainty"] = where_held(
+                    found["expected"], found["seen"], found["point"], found["held_back"]
+                )
             if options["outliers"] == "mark":
                 columns["outlier"] = found["outlier"]
             clean = with_columns(chunk.with_points(found["point"]), columns)
@@ -152,6 +157,8 @@ def _header(header: Header, options: dict[str, Any], code: int | None, count: in
     fields, metadata = dict(header.fields), header.metadata
     if options["displacement"]:
         fields["displacement"] = Field(np.dtype(np.float64), 3)
+    if options.get("uncertainty"):
+        fields["uncertainty"] = Field(np.dtype(np.float64))
     if code is not None:
         fields.setdefault("classification", Field(np.dtype(np.uint8)))
     elif options["outliers"] == "mark":

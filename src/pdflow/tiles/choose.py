@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pdflow.cloud import PointCloud
+from pdflow.errors import PdflowError
 from pdflow.io import drop_nonfinite, find_format, open_reader
 from pdflow.pipeline import large
 from pdflow.pipeline.denoise import Denoiser
@@ -28,6 +29,10 @@ from pdflow.tiles.state import begun_tiles
 PROBE = 20_000
 """Points that are denoised to find out how fast this machine is."""
 
+READ_AT_ONCE = 72
+"""Bytes of a point, besides three times its attributes, where a format is not read or written in
+parts: its coordinates as they are read, as they are written, and as they are joined."""
+
 SMALLEST_RECORD = 12
 """Bytes of a point in a file, at least."""
 
@@ -36,6 +41,9 @@ FULLNESS = 0.6
 
 BYTES_ON_DISK = 24 + 8 + 1 + 26
 """Of a point in the folder of a run, besides 24 for each pass: place, row, flags, result."""
+
+UNCERTAINTY_ON_DISK = 32
+"""Of a point, besides 8 for each pass, if its uncertainty is asked for."""
 
 
 @dataclass(frozen=True)
@@ -66,12 +74,14 @@ def choose_way(
     mode: str,
     budget: int | None,
     workers: int = 0,
+    to: str | None = None,
 ) -> Way:
     """Decide how to denoise files that are one cloud.
 
     outputs  of the files: a run that was begun goes on in its own tiles
     budget   bytes that a process may take; None for a share of what is free
     workers  that wait for tiles; 0 for this process
+    to       format of the outputs, if their suffixes do not say
     """
     begun = begun_tiles(outputs)
     given, budget = budget, budget or default_budget(max(1, workers))
@@ -90,8 +100,30 @@ def choose_way(
     if len(paths) == 1 and (mode == "resample" or (fits and begun is None)):
         return Way(points, 0, 1, PROCESS + points * (PER_POINT + 3 * width))
     largest = begun if begun is not None and given is None else tile_points(budget)
+    _require_room(paths, outputs, format, to, points * (READ_AT_ONCE + 3 * width), budget)
     tiles = 1 if points <= largest else int(np.ceil(points / (FULLNESS * largest)))
     return Way(points, largest, tiles, PROCESS + min(points, largest) * PER_TILE_POINT)
+
+
+def _require_room(
+    paths: Sequence[Path],
+    outputs: Sequence[Path],
+    format: str | None,
+    to: str | None,
+    size: int,
+    budget: int,
+) -> None:
+    """Refuse formats that are read or written at once, if a cloud of `size` bytes does not fit."""
+    asked = [(path, format, "open_reader") for path in paths]
+    asked += [(path, to, "open_writer") for path in outputs]
+    for path, name, streams in asked:
+        fmt = find_format(path, name)
+        if not hasattr(fmt.load(), streams) and PROCESS + size > budget:
+            raise PdflowError(
+                f"{path}: {fmt.name.upper()} is read and written at once, which takes about "
+                f"{say_size(PROCESS + size)}, more than the {say_size(budget)} that a run may "
+                "take: use LAS, LAZ, binary PLY or text, or raise --memory."
+            )
 
 
 def _rows_in_text(path: Path) -> int:
@@ -111,7 +143,10 @@ def expectation(
     start = time.perf_counter()
     passes = denoiser(PointCloud(some.points)).report.iterations
     seconds = (time.perf_counter() - start) / len(some) * way.points
-    disk = 0 if way.whole else way.points * (BYTES_ON_DISK + 24 * passes)
+    per_point = BYTES_ON_DISK + 24 * passes
+    if denoiser.uncertainty:
+        per_point += UNCERTAINTY_ON_DISK + 8 * passes
+    disk = 0 if way.whole else way.points * per_point
     output = sum(path.stat().st_size for path in paths)
     return {
         "files": [str(path) for path in paths],

@@ -10,6 +10,7 @@ get the same bits.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
@@ -32,8 +33,9 @@ from pdflow.pipeline.large import Layout
 from pdflow.pipeline.outliers import Facts
 from pdflow.pipeline.passes import Passes
 from pdflow.pipeline.plan import Plan
-from pdflow.pipeline.restraint import reach_of
+from pdflow.pipeline.restraint import noise_around, reach_of
 from pdflow.pipeline.survey import Level, Survey, noise_of
+from pdflow.pipeline.uncertainty import expected_error
 from pdflow.tiles.halo import cells_for_limit, cells_for_pass, near_enough_for_limit
 from pdflow.tiles.sealed import read_arrays, read_sealed, write_arrays
 from pdflow.tiles.store import LEVELS, POINTS, ROWS, Index, Store
@@ -43,10 +45,16 @@ OUTLIERS, LIMIT = "outliers", "limit"
 OUTLIER, DUPLICATE = 1, 2
 """Flags of a point."""
 
-RESULT = np.dtype([("point", "<f8", 3), ("outlier", "u1"), ("held_back", "u1")])
-"""What is known of a point in the end."""
 
-_PLACE = np.dtype(("<f8", 3))
+def result_type(options: Mapping[str, Any]) -> np.dtype[Any]:
+    """What is known of a point in the end, by the options of a run.
+
+    With uncertainty also where the network saw the point, and the error that it expects.
+    """
+    parts: list[Any] = [("point", "<f8", 3), ("outlier", "u1"), ("held_back", "u1")]
+    if options.get("uncertainty"):
+        parts += [("seen", "<f8", 3), ("expected", "<f8")]
+    return np.dtype(parts)
 
 
 def pass_name(number: int) -> str:
@@ -110,6 +118,9 @@ class Tiles:
         self.denoiser = Denoiser(model, **options)
         self.passes: Passes = self.denoiser.passes()
         self.size = model.config.patch_points
+        self.result = result_type(options)
+        # Beside its place, a point may have the squared disagreement of patches about it.
+        self.place = np.dtype(("<f8", 4 if self.denoiser.uncertainty else 3))
 
     def survey_sample(self) -> Survey:
         """Decide for the whole cloud, from its sample."""
@@ -139,7 +150,7 @@ class Tiles:
         order = np.argsort(self.store.read_all(ROWS, cells))
         kept = self.store.read_stage(OUTLIERS, cells, "u1")[order] == 0
         places = self._places(passes, cells, order)
-        return estimate_noise(NeighborSearch(places[kept]))
+        return estimate_noise(NeighborSearch(places[kept, :3]))
 
     def _find_outliers(self, tile: int) -> None:
         survey, index = load_survey(self.store), self.store.index
@@ -159,14 +170,17 @@ class Tiles:
         region = Region.load(self.store, cells, tile)
         kept = self.store.read_stage(OUTLIERS, cells, "u1")[region.order] == 0
         places = self._places(number - 1, cells, region.order)
+        spread = np.zeros(np.count_nonzero(kept)) if self.denoiser.uncertainty else None
         if np.count_nonzero(kept) >= FEWEST_POINTS:
-            search = NeighborSearch(places[kept])
+            search = NeighborSearch(places[kept, :3])
             level = self._level(cells, region.order)
             noise = noise_of(region.centred[kept], survey, level, kept)
-            places[kept] = self.passes.one_pass(
+            places[kept, :3] = self.passes.one_pass(
                 search, noise, survey.plan, number - 1, lambda share: None,
-                layout=region.layout(index, kept),
+                layout=region.layout(index, kept), sq_spread=spread,
             )  # fmt: skip
+        if spread is not None:
+            places[kept, 3] += spread
         self.store.write(pass_name(number), tile, places[region.core])
 
     def _limit(self, tile: int) -> None:
@@ -176,33 +190,46 @@ class Tiles:
         flags = self.store.read_stage(OUTLIERS, cells, "u1")[region.order]
         kept = (flags == 0) & near_enough_for_limit(index, tile, region.centred, region.cells)
         places = self._places(passes_made(self.store), cells, region.order)
-        held = np.zeros(len(kept), np.uint8)
+        held, expected = np.zeros(len(kept), np.uint8), np.full(len(kept), np.nan)
+        seen = places[:, :3].copy()
         if np.count_nonzero(kept) >= FEWEST_POINTS:
-            search, noisy = NeighborSearch(places[kept]), region.centred[kept]
+            search, noisy = NeighborSearch(seen[kept]), region.centred[kept]
             noise = noise_of(noisy, survey, self._level(cells, region.order), kept)
             before, layout = NeighborSearch(noisy), region.layout(index, kept)
             reach = reach_of(before, layout.wanted)
-            places[kept], held[kept] = self.denoiser.limit(before, search, noise, layout, reach)
+            places[kept, :3], held[kept] = self.denoiser.limit(before, search, noise, layout, reach)
+            if self.denoiser.uncertainty:
+                asked = np.flatnonzero(np.asarray(layout.wanted))
+                rows = np.flatnonzero(kept)[asked]
+                expected[rows] = expected_error(
+                    reach[asked], noise_around(noise, noisy[asked]), np.sqrt(places[rows, 3])
+                )
         core = region.core
         _, place = distinct(region.centred[core])
         first = np.unique(place, return_index=True)[1][place]
-        result = np.empty(len(core), RESULT)
-        moved = places[core][first]
+        result = np.empty(len(core), self.result)
+        moved = places[core, :3][first]
         still = (moved == region.centred[core]).all(axis=1, keepdims=True)
         result["point"] = np.where(still, region.points[core], moved + index.center)
         result["outlier"] = (flags[core] & OUTLIER) > 0
         result["held_back"] = held[core][first]
+        if self.denoiser.uncertainty:
+            result["seen"] = seen[core][first] + index.center
+            result["expected"] = expected[core][first]
         self.store.write(LIMIT, tile, result)
 
     def _cells_for_pass(self, tile: int, survey: Survey) -> IntArray:
         return cells_for_pass(self.store.index, tile, self.size * survey.plan.partitions)
 
     def _places(self, passes: int, cells: IntArray, order: IntArray) -> FloatArray:
-        """Centred places after some passes, of the points of cells, in the given order."""
+        """Centred places after some passes, of the points of cells, in the given order; with
+        uncertainty also the squared disagreement of patches."""
         if passes == 0:
             points: FloatArray = self.store.read_all(POINTS, cells)[order]
-            return points - self.store.index.center
-        return self.store.read_stage(pass_name(passes), cells, _PLACE)[order]
+            places = np.zeros((len(points), *self.place.shape))
+            places[:, :3] = points - self.store.index.center
+            return places
+        return self.store.read_stage(pass_name(passes), cells, self.place)[order]
 
     def _level(self, cells: IntArray, order: IntArray) -> Level:
         """The noise that the caller knows."""
