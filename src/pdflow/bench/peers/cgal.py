@@ -36,7 +36,7 @@ def bilateral(points: Points, around: Neighbourhood, rule: Rule) -> Points:
     processing.jet_estimate_normals(cloud, around.k)
     processing.mst_orient_normals(cloud, ORIENTING_NEIGHBOURS)
     processing.bilateral_smooth_point_set(cloud, around.k, 0.0, rule.strength)
-    smooth = points.copy()
+    smooth: Points = np.array(points)
     smooth[list(cloud.indices())] = _from_cgal(cloud)
     return smooth
 
