@@ -147,8 +147,8 @@ def fill_rows(result: Array, function: Callable[[slice], NDArray[Any]], part: in
 
     function  from a slice of rows to their values, made of operations that release the GIL, such
               as those of numpy on arrays
-    part      rows of a part: so few that its arrays fit into the cache, and that the allocator
-              keeps their memory, because threads that ask the system for memory wait for each other
+    part      rows of a part: as many as fit into the cache, because a thread waits for the GIL
+              after each operation, which takes about 20 us with 16 threads
 
     >>> fill_rows(np.empty(3), lambda rows: np.arange(3)[rows] ** 2).tolist()
     [0.0, 1.0, 4.0]

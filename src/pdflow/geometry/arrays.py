@@ -13,7 +13,7 @@ from pdflow.parallel import run_in_threads
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 
-_POINTS_IN_CACHE = 16_384
+_POINTS_IN_CACHE = 65_536
 
 LARGEST_COORDINATE = 1e152
 """Squared distances between larger coordinates may overflow."""

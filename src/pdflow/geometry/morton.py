@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pdflow.compiled import compiled
 from pdflow.geometry.arrays import FloatArray, IntArray, bounding_box
-from pdflow.parallel import fill_rows
+from pdflow.parallel import run_in_threads
 
 BITS = 21
 """Bits of a key along each axis: three times as many fill 63 bits."""
@@ -31,16 +32,9 @@ class Grid:
 
     def keys(self, points: FloatArray) -> IntArray:
         """(M,): position on the curve of each point (M, 3) of the cube."""
-
-        def fill(part: slice) -> IntArray:
-            last = 2**BITS - 1
-            cells = ((points[part] - self.low) / self.extent * last).astype(np.uint64)
-            keys = np.zeros(len(cells), dtype=np.uint64)
-            for axis in range(3):
-                keys |= _spread(cells[:, axis]) << np.uint64(axis)
-            return keys.astype(np.int64)
-
-        return fill_rows(np.empty(len(points), np.int64), fill)
+        keys = np.empty(len(points), np.int64)
+        run_in_threads(_fill_keys, len(points), points, self.low, self.extent, keys)
+        return keys
 
 
 def morton_keys(points: FloatArray) -> IntArray:
@@ -48,14 +42,24 @@ def morton_keys(points: FloatArray) -> IntArray:
     return Grid.over(*bounding_box(points)).keys(points)
 
 
-def _spread(bits: np.ndarray) -> np.ndarray:
+@compiled
+def _fill_keys(
+    start: int, stop: int, points: FloatArray, low: FloatArray, extent: float, keys: IntArray
+) -> None:
+    """Write the keys of the points `start` to `stop - 1`."""
+    last = 2**BITS - 1
+    for row in range(start, stop):
+        key = np.int64(0)
+        for axis in range(3):
+            key |= _spread(np.int64((points[row, axis] - low[axis]) / extent * last)) << axis
+        keys[row] = key
+
+
+@compiled
+def _spread(bits: int) -> int:
     """Insert two zero bits after each of 21 bits."""
-    for shift, mask in (
-        (32, 0x1F00000000FFFF),
-        (16, 0x1F0000FF0000FF),
-        (8, 0x100F00F00F00F00F),
-        (4, 0x10C30C30C30C30C3),
-        (2, 0x1249249249249249),
-    ):
-        bits = (bits | (bits << np.uint64(shift))) & np.uint64(mask)
-    return bits
+    bits = (bits | (bits << 32)) & 0x1F00000000FFFF
+    bits = (bits | (bits << 16)) & 0x1F0000FF0000FF
+    bits = (bits | (bits << 8)) & 0x100F00F00F00F00F
+    bits = (bits | (bits << 4)) & 0x10C30C30C30C30C3
+    return (bits | (bits << 2)) & 0x1249249249249249

@@ -43,7 +43,7 @@ LEAF_SIZE = 32
 _NEIGHBORS_PER_THREAD = 32_768
 """For fewer neighbours in all, a second thread costs more time than it saves."""
 
-_NEIGHBORS_IN_CACHE = 16_384
+_NEIGHBORS_IN_CACHE = 131_072
 
 
 def knn(points: ArrayLike, queries: ArrayLike, k: int) -> tuple[FloatArray, IntArray]:
