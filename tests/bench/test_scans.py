@@ -121,6 +121,11 @@ def test_peers_get_what_the_statistical_filter_leaves():
     assert seen[1][0] is clean.noisy
 
 
+def test_noise_is_estimated_without_outliers():
+    case = loaded(cell_of("20 % outliers, along rays", "0.5 %"))
+    assert case.estimate < replace(case, to_remove=False).estimate
+
+
 def test_our_networks_remove_outliers_where_there_are_any():
     (ours,) = scans.methods(options(methods=("pdflow:points:1",)))
     state = ours.load()
@@ -245,12 +250,14 @@ def test_every_scene_has_to_keep_the_limits(tmp_path):
 def test_a_cell_stands_in_the_sections_of_its_columns():
     ours = row("pdflow", "ours", recall_far=0.5, recall=0.4, taken=0.0, cd=2.0, estimate=1.2)
     peer = row("statistical", "peer", recall_far=0.7, recall=0.3, taken=0.1, cd=3.0)
-    grid = Grid((Block(*PLACE[:1], PLACE[1:], ()),), (ours, peer), ())
+    jet = row("jet", "peer", recall_far=0.7, recall=0.3, taken=0.1, cd=2.5)
+    grid = Grid((Block(*PLACE[:1], PLACE[1:], ()),), (ours, peer, jet), ())
     ((title, (heads, line)),) = scan_sections(grid, lambda text: f"<{text}>")
     assert title.startswith("Outliers: recall beyond 4 sigma, recall, ")
-    assert heads == ["case", "noise", "estimate / sigma", "pdflow", "statistical", "goals"]
+    assert heads == ["case", "noise", "estimate / sigma", "pdflow", "statistical", "jet", "goals"]
     assert line[:3] == [*PLACE, "1.20"]
     assert line[3:5] == ["0.500 / <0.400> / <0.000> / <2.00>", "<0.700> / 0.300 / 0.100 / 3.00"]
+    assert line[5] == "2.50"
     clean = [replace(each, values={(*PLACE, "mean_move"): 0.0}) for each in (ours, peer)]
     ((title, _),) = scan_sections(replace(grid, rows=tuple(clean)), str)
     assert title.startswith("Clean input")

@@ -15,7 +15,7 @@ from pdflow.bench.methods import Method, Output
 from pdflow.cloud import PointCloud
 from pdflow.errors import PdflowError
 from pdflow.geometry.frame import unit_sphere
-from pdflow.geometry.neighbors import knn
+from pdflow.geometry.neighbors import NeighborSearch, knn
 from pdflow.geometry.triangles import closest_on_mesh
 from pdflow.metrics.inputs import as_points
 from pdflow.metrics.nearest import sq_chamfer
@@ -24,6 +24,8 @@ from pdflow.scenes.surface import BUILDING, GROUND, TREE, WIRE
 
 FAR = 4.0
 """Sigmas off the surface from which an outlier cannot be noise."""
+FILTER = "statistical"
+"""Name of the statistical filter."""
 FILTER_NEIGHBOURS, FILTER_RATIO = 20, 1.0
 """Of the statistical filter: the values in Open3D's tutorial."""
 MILLIMETRES = 1000.0
@@ -72,10 +74,15 @@ class ScanCase(Case):
 
     @cached_property
     def estimate(self) -> float:
-        """Estimated noise over the true one."""
+        """Estimated noise over the true one; without the outliers that we find, if any are to be
+        removed: the estimate of a run comes after that, too."""
         from pdflow.noise.estimate import estimate_noise
+        from pdflow.pipeline.outliers import find_outliers
 
-        return estimate_noise(self.noisy).sigma / self.sigma
+        points = self.noisy
+        if self.to_remove:
+            points = points[~find_outliers(NeighborSearch(points))[0]]
+        return estimate_noise(points).sigma / self.sigma
 
     @cached_property
     def sq_before(self) -> Points:
@@ -208,7 +215,7 @@ def filter_method() -> Method:
         return Output(case.filtered.noisy, kept=case.kept)
 
     settings = {"neighbours": FILTER_NEIGHBOURS, "ratio": FILTER_RATIO}
-    return Method("statistical", "peer", lambda: None, remove, settings)
+    return Method(FILTER, "peer", lambda: None, remove, settings)
 
 
 def on_scans(method: Method) -> Method:

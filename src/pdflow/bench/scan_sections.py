@@ -15,6 +15,7 @@ from pdflow.bench.layout import (
     column_name,
     number,
 )
+from pdflow.bench.scan_cases import FILTER
 
 NEAR = 1.05
 """How much worse than the best peer a value may be."""
@@ -33,6 +34,7 @@ class Section:
     without  cells with one of these columns are not shown here
     compared columns that must not be worse than the noisy input and `near` times the best peer
     limits   column -> least and most that is good, in every scene
+    of_filter  columns that peers owe to the statistical filter before them: shown for it alone
     """
 
     title: str
@@ -41,6 +43,12 @@ class Section:
     compared: tuple[str, ...] = ()
     limits: dict[str, tuple[float, float]] = field(default_factory=dict)
     near: float = NEAR
+    of_filter: tuple[str, ...] = ()
+
+    def shown(self, row: Row) -> tuple[str, ...]:
+        """The columns to show of a row."""
+        smooths = row.group == "peer" and row.method != FILTER
+        return tuple(c for c in self.columns if not (smooths and c in self.of_filter))
 
 
 SECTIONS = (
@@ -69,6 +77,7 @@ SECTIONS = (
         compared=("recall", "cd"),
         limits={"recall_far": (0.95, 1), "taken": (0, 0.01), **ESTIMATES},
         near=1.0,
+        of_filter=("recall_far", "recall", "taken"),
     ),
     Section(
         "Clean input",
@@ -107,7 +116,7 @@ def _lines(grid: Grid, section: Section, places: list[Place], bold: Bold) -> Lin
     for place in places:
         line = [*place, *([_estimate(rows, place)] if judges_noise else [])]
         for row in rows:
-            values = [_shown(rows, row, place, column, bold) for column in section.columns]
+            values = [_shown(rows, row, place, column, bold) for column in section.shown(row)]
             line.append(" / ".join(values) if set(values) != {MISSING} else MISSING)
         lines.append([*line, goals(rows, section, place)])
     return lines
