@@ -56,7 +56,21 @@ def test_seeds_are_averaged_and_networks_of_the_papers_size_come_first():
     }
     (found,) = [j for j in judge({"architecture": grid(figures)}) if j.holds is not None]
     assert found.holds
-    assert found.figures == "CD e-4: L = 8 4.00, forward + MLP 4.50"
+    assert found.figures == (
+        "CD e-4: L = 8 4.00, forward + MLP 4.50; by seed L = 8 3.00 and 5.00; paper, 9 steps"
+    )
+
+
+def test_networks_that_were_trained_otherwise_are_not_compared():
+    figures = {
+        "L = 8 (small, 9 steps)": 5.0,
+        "forward + MLP (small, 9 steps)": 6.0,
+        "L = 8 (paper, 9 steps)": 3.0,
+        "forward + MLP (paper, 7 steps)": 2.0,
+    }
+    (found,) = [j for j in judge({"architecture": grid(figures)}) if j.holds is not None]
+    assert found.holds
+    assert found.figures == "CD e-4: L = 8 5.00, forward + MLP 6.00; small, 9 steps"
 
 
 def test_ours_must_be_first_in_every_cell():

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 from pdflow.bench.layout import Grid, Row
@@ -43,9 +44,50 @@ def judge(grids: Mapping[str, Grid]) -> list[Judgement]:
     """All claims, from the tables (by name) that have been measured."""
     judgements = []
     for claim, table, check in CLAIMS:
-        verdict = check(grids[table]) if table in grids else None
+        verdict = _verdict(grids[table], check) if table in grids else None
         judgements.append(Judgement(claim, table, *(verdict or (None, ""))))
     return judgements
+
+
+def _verdict(grid: Grid, check: Callable[[Grid], Verdict | None]) -> Verdict | None:
+    """By the networks of the paper's size if they suffice, by small ones otherwise.
+
+    Only networks that were trained alike are compared with each other.
+    """
+    trainings = dict.fromkeys(_training(row) for row in grid.rows if row.group != "published")
+    trained = sorted(filter(None, trainings), key=lambda name: not name.startswith("paper"))
+    for training in trained or [""]:
+        rows = tuple(row for row in grid.rows if _training(row) in ("", training))
+        alike = replace(grid, rows=rows)
+        if (verdict := check(alike)) is not None:
+            holds, figures = verdict
+            return holds, "; ".join(filter(None, [figures, _seeds(alike, figures), training]))
+    return None
+
+
+def _training(row: Row) -> str:
+    """How the network of a row was trained, without its seed; empty for other rows.
+
+    >>> _training(Row("L = 8 (paper, 9400 steps, seed 1)", "ours", "", {}))
+    'paper, 9400 steps'
+    """
+    return re.sub(r", seed \d+$", "", row.method.partition(" (")[2].removesuffix(")"))
+
+
+def _seeds(grid: Grid, figures: str) -> str:
+    """Mean CDs of the single seeds of rows that the figures name."""
+    several = {
+        name: [fmean(_cds(row)) for row in rows if _cds(row)]
+        for name, rows in _measured(grid).items()
+        if len(rows) > 1 and f"{name} " in figures
+    }
+    listed = [f"{name} {' and '.join(f'{cd:.2f}' for cd in cds)}" for name, cds in several.items()]
+    return f"by seed {', '.join(listed)}" if listed else ""
+
+
+def _cds(row: Row) -> list[float]:
+    """CD of a row in all of its cells."""
+    return [value for (_, _, column), value in row.values.items() if column == "cd"]
 
 
 def _vanilla_flow(grid: Grid) -> Verdict | None:
@@ -141,29 +183,17 @@ def _cds_in(grid: Grid, block: str, cell: str, group: str) -> dict[str, float]:
 def _mean_cds(grid: Grid, names: tuple[str, ...]) -> dict[str, float]:
     """Mean CD over all cells of the named measured rows; their names may end in (N steps)."""
     found = _measured(grid)
-    cds = {
-        name: [
-            value
-            for row in found.get(name, ())
-            for (_, _, column), value in row.values.items()
-            if column == "cd"
-        ]
-        for name in names
-    }
+    cds = {name: [cd for row in found.get(name, ()) for cd in _cds(row)] for name in names}
     return {name: fmean(values) for name, values in cds.items() if values}
 
 
 def _measured(grid: Grid) -> dict[str, list[Row]]:
-    """Measured rows by their name: a network that was trained with several seeds has several.
-
-    Networks of the paper's size count if there are any, small ones otherwise.
-    """
-    found: dict[str, dict[bool, list[Row]]] = {}
+    """Measured rows by their name: a network that was trained with several seeds has several."""
+    found: dict[str, list[Row]] = {}
     for row in grid.rows:
-        name, _, trained = row.method.partition(" (")
         if row.group != "published":
-            found.setdefault(name, {}).setdefault(trained.startswith("paper"), []).append(row)
-    return {name: rows.get(True) or rows[False] for name, rows in found.items()}
+            found.setdefault(row.method.partition(" (")[0], []).append(row)
+    return found
 
 
 def _at_most(one: float, other: float) -> bool:
