@@ -191,6 +191,8 @@ def in_process(*words: object) -> dict[str, float]:
 
 def memory(folder: Path, first: int, *others: str) -> None:
     path = folder / "noisy.las"
+    make_file(path, TILE)
+    in_process(path, TILE, "tiles", "small")  # compiles what is not in the cache yet
     rows = []
     for count in (first, *map(int, others)):
         make_file(path, count)
@@ -203,9 +205,11 @@ def memory(folder: Path, first: int, *others: str) -> None:
             + ", ".join(f"{k[6:]} {v:.0f}" for k, v in row.items() if k.startswith("until")),
             flush=True,
         )
-    first, last = rows[0], rows[-1]
-    growth = np.log(last["points"] / first["points"])
-    exponents = [np.log(last[kind] / first[kind]) / growth for kind in ("seconds", "cpu")]
+    least, most = rows[0], rows[-1]
+    if least["points"] == most["points"]:
+        return
+    growth = np.log(most["points"] / least["points"])
+    exponents = [np.log(most[kind] / least[kind]) / growth for kind in ("seconds", "cpu")]
     peaks = [row["peak"] for row in rows]
     print(
         f"time grows with the exponent {exponents[0]:.3f}, CPU time with {exponents[1]:.3f}; "
@@ -215,6 +219,9 @@ def memory(folder: Path, first: int, *others: str) -> None:
 
 def overhead(folder: Path, count: int, network: str = "real") -> None:
     path = folder / "noisy.las"
+    make_file(path, TILE)
+    for way in ("whole", "tiles"):
+        in_process(path, TILE, way, network)  # compiles what is not in the cache yet
     make_file(path, count)
     whole, tiles = (in_process(path, count, way, network) for way in ("whole", "tiles"))
     for name, row in (("whole", whole), ("tiles", tiles)):
