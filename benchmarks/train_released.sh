@@ -13,7 +13,7 @@ pdflow train --data "$data" --recipe pdflow-fast -o "$output/pdflow-fast" \
   --init "$output/pdflow-middle/model.safetensors"
 pdflow train --data "$data" --recipe pdflow-wide -o "$output/pdflow-wide"
 before=pdflow-wide
-for name in pdflow-wide-middle pdflow-wide-all pdflow; do
+for name in pdflow-wide-middle pdflow-benchmark pdflow; do
   pdflow train --data "$data" --recipe "$name" -o "$output/$name" \
     --init "$output/$before/model.safetensors"
   before=$name

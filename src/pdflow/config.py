@@ -171,6 +171,10 @@ class InferenceConfig:
     pass_thresholds       noise, in patch radii, above which another pass pays: one number a pass
     partition_thresholds  noise, in patch radii: above the second number, a cloud is partitioned so
                           that the noise of each part is at most the first
+    scale_thresholds      noise, in patch radii, instead of the former: a first pass has a fine and
+                          a coarser answer, and the coarser one counts above the first number, may
+                          replace the other above the second, and does above the third; empty: one
+                          scale
     """
 
     patch_radius: tuple[float, float] = (0.1, 0.6)
@@ -178,6 +182,7 @@ class InferenceConfig:
     conditioning_scales: tuple[float, float, float] = (1.0, 1.0, NOISE_SHARE_AFTER_PASS)
     pass_thresholds: tuple[float, ...] = (0.04, 0.12)
     partition_thresholds: tuple[float, float] = (0.08, 0.14)
+    scale_thresholds: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         for name in (
@@ -185,6 +190,7 @@ class InferenceConfig:
             "conditioning_scales",
             "pass_thresholds",
             "partition_thresholds",
+            "scale_thresholds",
         ):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         if not _is_range(self.patch_radius):
@@ -197,6 +203,8 @@ class InferenceConfig:
             self._refuse("pass_thresholds", "give numbers above 0")
         if not _is_range(self.partition_thresholds):
             self._refuse("partition_thresholds", "give 0 < goal <= limit")
+        if self.scale_thresholds and not _is_rising(self.scale_thresholds):
+            self._refuse("scale_thresholds", "give none, or three rising numbers above 0")
 
     @property
     def fixed_radius(self) -> float | None:
@@ -210,3 +218,7 @@ class InferenceConfig:
 
 def _is_range(bounds: tuple[float, ...]) -> bool:
     return len(bounds) == 2 and 0 < bounds[0] <= bounds[1] < math.inf
+
+
+def _is_rising(thresholds: tuple[float, ...]) -> bool:
+    return len(thresholds) == 3 and 0 < thresholds[0] < thresholds[1] < thresholds[2] < math.inf

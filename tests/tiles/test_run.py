@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,22 @@ def test_tiles_equal_the_whole(
     assert report.held_back == whole.report.held_back
     assert report.noise_before == pytest.approx(whole.report.noise_before)
     assert report.mean_displacement == pytest.approx(whole.report.mean_displacement, rel=1e-3)
+
+
+def test_two_scales_in_tiles_equal_the_whole(
+    tmp_path: Path, strip: PointCloud, tile_run: MakeRun, small_model: PDFlow
+) -> None:
+    inference = replace(small_model.inference, scale_thresholds=(0.001, 0.002, 5.0))
+    model = PDFlow(small_model.config, inference).eval()
+    model.load_state_dict(small_model.state_dict())
+    write(tmp_path / "in.ply", strip)
+    auto: dict[str, Any] = {"iterations": "auto", "partitions": "auto", "noise": 0.2}
+    whole = Denoiser(model, **auto)(strip)
+    run = replace(tile_run([tmp_path / "in.ply"], [tmp_path / "out.ply"], **auto), model=model)
+    [(_, report)] = run()
+    gaps = np.linalg.norm(read(tmp_path / "out.ply").points - whole.cloud.points, axis=1)
+    assert np.mean(gaps < 1e-3) > 0.999
+    assert report.coarse_partitions == whole.report.coarse_partitions == 2
 
 
 def test_a_sample_decides_for_tiles_as_for_the_whole(

@@ -60,7 +60,9 @@ def network_method(
 
     def denoise(denoiser: Denoiser, case: Case) -> Output:
         done = denoiser(PointCloud(case.noisy))
-        return Output(done.cloud.points, f"{done.report.iterations}x{done.report.partitions}")
+        report = done.report
+        coarse = f"+{report.coarse_partitions}" if report.coarse_partitions else ""
+        return Output(done.cloud.points, f"{report.iterations}x{report.partitions}{coarse}")
 
     weights = weights_digest(model)
     settings = {"weights": weights, "mode": mode, "iterations": iterations}

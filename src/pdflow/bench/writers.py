@@ -214,7 +214,8 @@ def _notes(grid: Grid) -> list[str]:
         if row.remarks:
             same.setdefault("; ".join(row.remarks), []).append(row.method)
     notes += [
-        f"Passes x partitions (shapes) of {', '.join(names)}: {remarks}."
+        f"Passes x partitions (+ those of a coarser answer; shapes) of {', '.join(names)}: "
+        f"{remarks}."
         for remarks, names in same.items()
     ]
     return notes

@@ -264,14 +264,21 @@ def _describe_held_back(counts: dict[str, int]) -> list[str]:
     return [f"  held back   {', '.join(words)}"] if words else []
 
 
+def _describe_scales(result: Result) -> str:
+    """What the first pass worked on, unless that was the whole cloud alone."""
+    fine, coarse = result["partitions"], result["coarse_partitions"]
+    if coarse:
+        return f", the first blended from answers with {fine} and {coarse} partitions"
+    return f", the first on {fine} partitions" if fine > 1 else ""
+
+
 def _describe(result: Result) -> str:
     lines = [
         f"{result['file']} -> {result['output']}: {result['points_out']} points"
         f"{say_dropped(result['dropped'])}",
         f"  noise       {result['noise_before']:.6g} before, {result['noise_after']:.6g} after "
         "(estimated, in the cloud's unit)",
-        f"  passes      {result['iterations']}"
-        + (f", the first on {result['partitions']} partitions" if result["partitions"] > 1 else ""),
+        f"  passes      {result['iterations']}{_describe_scales(result)}",
         f"  moved by    {result['mean_displacement']:.6g} on average, "
         f"{result['max_displacement']:.6g} at most",
         f"  outliers    {result['outliers']}",

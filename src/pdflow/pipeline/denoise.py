@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from pdflow.backends import Progress, make_backend
 from pdflow.cloud import PointCloud
 from pdflow.errors import PdflowError
-from pdflow.geometry.components import FEWEST_POINTS
 from pdflow.geometry.farthest import farthest_point_sampling
 from pdflow.geometry.neighbors import NeighborSearch
 from pdflow.geometry.tangential import limit_tangential_motion
@@ -188,6 +187,7 @@ class Denoiser:
             noise_after=passed.noise.sigma,
             iterations=passed.iterations,
             partitions=plan.partitions,
+            coarse_partitions=plan.coarse,
             mean_displacement=float(lengths.mean()),
             max_displacement=float(lengths.max()),
             held_back=count_held_back(held),
@@ -238,9 +238,7 @@ class Denoiser:
         if "auto" in (self.iterations, self.partitions):
             size = self.model.config.patch_points
             plan = make_plan(surface, noise, size, self.model.inference)
-        passes = plan.passes if self.iterations == "auto" else self.iterations
-        partitions = plan.partitions if self.partitions == "auto" else self.partitions
-        return Plan(passes, min(partitions, max(1, len(surface) // FEWEST_POINTS)))
+        return plan.given(self.iterations, self.partitions).within(len(surface))
 
     def _run_passes(
         self,

@@ -23,7 +23,8 @@ from pdflow.pipeline.large import Layout
 from pdflow.pipeline.patching import Cutting, Piece, conditioning_noise, cut_pieces, network_frames
 from pdflow.pipeline.plan import Conditioning, Plan, conditioning_scale
 from pdflow.pipeline.progress import Stage, scaled
-from pdflow.pipeline.restraint import reach_of
+from pdflow.pipeline.restraint import noise_around, reach_of
+from pdflow.pipeline.scales import blend_scales
 
 _LOG = logging.getLogger(__name__)
 
@@ -152,16 +153,63 @@ class Passes:
         sq_spread: NDArray[np.float64] | None = None,
         beside: Deferred[Any] | None = None,
     ) -> NDArray[np.float64]:
-        """All partitions after one pass: resampled to `count` points, or row by row if None.
+        """All points after one pass: resampled to `count` points, or row by row if None.
+
+        Arguments are those of `answers`.
+        """
+        given = self.answers(search, noise, plan, done, progress, count, layout, sq_spread, beside)
+        if len(given) == 1:
+            return given[0]
+        fine, coarse = given
+        return blend(search.points, fine, coarse, noise, plan, layout)
+
+    def answers(
+        self,
+        search: NeighborSearch,
+        noise: NoiseEstimate,
+        plan: Plan,
+        done: int,
+        progress: Progress,
+        count: int | None = None,
+        layout: Layout | None = None,
+        sq_spread: NDArray[np.float64] | None = None,
+        beside: Deferred[Any] | None = None,
+    ) -> list[NDArray[np.float64]]:
+        """The points after one pass at each scale that the plan asks for, finest first.
 
         done       passes of the plan that were made before
+        count      points that the pass resamples to, at one scale; None keeps rows
         layout     of the points of a large cloud; those that it does not want may stay
         sq_spread  (M,) to which the squared disagreement of patches is added
         beside     begins when the network does
         """
+        scales = [plan.partitions if done == 0 else 1]
+        if done == 0 and plan.coarse and count is None:
+            scales.append(plan.coarse)
         scale = conditioning_scale(self.model.inference, done, plan.passes)
+        share = scaled(progress, 1 / len(scales))
+        noted = None if sq_spread is None else np.zeros(len(sq_spread))
         conditioning = Conditioning(noise, scale)
-        partitions = plan.partitions if done == 0 else 1
+        given = [
+            self._at_scale(search, conditioning, partitions, share, count, layout, noted, beside)
+            for partitions in scales
+        ]
+        if sq_spread is not None and noted is not None:
+            sq_spread += noted / len(scales)
+        return given
+
+    def _at_scale(
+        self,
+        search: NeighborSearch,
+        conditioning: Conditioning,
+        partitions: int,
+        progress: Progress,
+        count: int | None,
+        layout: Layout | None,
+        sq_spread: NDArray[np.float64] | None,
+        beside: Deferred[Any] | None,
+    ) -> NDArray[np.float64]:
+        """All partitions after one pass."""
         results, rows = [], []
         for part, part_rows, part_count in _partitions(search, partitions, count, layout):
             part_layout = layout
@@ -221,6 +269,20 @@ class Passes:
         if sq_spread is not None:
             sq_spread += sq_disagreement(patches, moved, stitched, BLEND_SHARPNESS)
         return stitched
+
+
+def blend(
+    noisy: NDArray[np.float64],
+    fine: NDArray[np.float64],
+    coarse: NDArray[np.float64],
+    noise: NoiseEstimate,
+    plan: Plan,
+    layout: Layout | None = None,
+) -> NDArray[np.float64]:
+    """Points (M, 3) between the two answers of a first pass, as a plan asks for."""
+    sigma, search = noise_around(noise, noisy), NeighborSearch(fine)
+    local = () if layout is None else (layout.probes, layout.wanted)
+    return blend_scales(noisy, search, coarse, sigma, plan.bounds, *local)
 
 
 def _partitions(

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pdflow.config import InferenceConfig
-from pdflow.geometry.components import points_within_reach
+from pdflow.geometry.components import FEWEST_POINTS, points_within_reach
 from pdflow.geometry.neighbors import NeighborSearch
 from pdflow.noise.estimate import NoiseEstimate
 
@@ -25,12 +26,38 @@ EXCESS, COMMON = 3.0, 0.7
 queries."""
 
 
+FADE_OUT = 0.8
+"""Share of the largest noise of two scales from which the fine answer loses its weight."""
+
+
 @dataclass(frozen=True)
 class Plan:
-    """Passes through the network, and partitions that the first of them works on."""
+    """Passes through the network, and partitions that the first of them works on.
+
+    coarse  partitions for a second, coarser answer of the first pass; 0 for none
+    bounds  least and greatest weight of that answer
+    """
 
     passes: int
     partitions: int
+    coarse: int = 0
+    bounds: tuple[float, float] = (0.0, 0.0)
+
+    def given(self, passes: int | Literal["auto"], partitions: int | Literal["auto"]) -> Plan:
+        """The plan with what the caller decides, which is then the only scale."""
+        if passes == partitions == "auto":
+            return self
+        return Plan(
+            self.passes if passes == "auto" else passes,
+            self.partitions if partitions == "auto" else partitions,
+        )
+
+    def within(self, points: int) -> Plan:
+        """The plan for that many points, of which every partition gets some."""
+        most = max(1, points // FEWEST_POINTS)
+        if max(self.partitions, self.coarse) <= most:
+            return self
+        return Plan(self.passes, min(self.partitions, most))
 
 
 def believed(noise: NoiseEstimate) -> NoiseEstimate:
@@ -58,12 +85,45 @@ def make_plan(
 
     Each of the `pass_thresholds` that the noise exceeds adds a pass. If noise fills so much of a
     patch that its surface is hidden, the first pass works on partitions: n of them have 1/n of
-    the density each, and patches sqrt(n) times as large (supplement C.3).
+    the density each, and patches sqrt(n) times as large (supplement C.3). A network with
+    `scale_thresholds` gives answers with and without partitions before that is so.
     """
     ratio = noise_over_radius(search, noise, patch_points)
     passes = 1 + sum(ratio > limit for limit in inference.pass_thresholds)
+    if inference.scale_thresholds:
+        return two_scales(passes, ratio, inference.scale_thresholds)
     goal, limit = inference.partition_thresholds
     return Plan(passes, 1 if ratio <= limit else math.ceil((ratio / goal) ** 2))
+
+
+def two_scales(passes: int, ratio: float, thresholds: tuple[float, ...]) -> Plan:
+    """A plan with one or two scales, whose weights change continuously with the noise.
+
+    ratio       noise over the radius of a patch
+    thresholds  noise from which a coarser answer counts, from which it may replace the fine one,
+                and from which only it is left; then it is the fine one of the next two scales
+
+    >>> [two_scales(2, ratio, (0.05, 0.1, 0.3)).partitions for ratio in (0.04, 0.08, 0.31, 0.5)]
+    [1, 1, 2, 4]
+    >>> two_scales(2, 0.08, (0.05, 0.1, 0.3)).bounds
+    (0.0, 0.6)
+    """
+    begin, full, end = thresholds
+    partitions = 1
+    while ratio > end:
+        partitions *= 2
+        # Partitions of half the density have patches sqrt(2) times as large.
+        ratio /= math.sqrt(2)
+        begin, full = end / math.sqrt(2), FADE_OUT * end
+    most = _rise(ratio, begin, full)
+    if not most:
+        return Plan(passes, partitions)
+    return Plan(passes, partitions, 2 * partitions, (_rise(ratio, FADE_OUT * end, end), most))
+
+
+def _rise(value: float, begin: float, end: float) -> float:
+    """From 0 at `begin` to 1 at `end`."""
+    return round(min(max((value - begin) / (end - begin), 0.0), 1.0), 9)
 
 
 def conditioning_scale(inference: InferenceConfig, done: int, passes: int) -> float:

@@ -23,6 +23,8 @@ class Report:
     noise_before, noise_after  estimated standard deviation of the noise
     iterations          passes through the network
     partitions          that the first pass worked on
+    coarse_partitions   for the coarser of two answers that the first pass was blended from; 0 if
+                        it had one
     mean_displacement, max_displacement  how far points moved
     held_back           points by the reason that they were held back: "bound" if they would have
                         moved farther than their noise explains, or than `max_move`; "no_surface"
@@ -48,6 +50,7 @@ class Report:
     max_displacement: float
     held_back: dict[str, int]
     seconds: float
+    coarse_partitions: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """The report as JSON types."""

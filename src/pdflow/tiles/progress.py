@@ -7,18 +7,21 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pdflow.tiles.stages import LIMIT, OUTLIERS
+from pdflow.tiles.stages import LIMIT, OUTLIERS, SCALES
 
 INDEX, WRITE = "index", "write"
 WEIGHTS = {INDEX: 0.03, OUTLIERS: 0.05, LIMIT: 0.1, WRITE: 0.05}
 """Time of a stage over that of a pass through the network, about."""
+
+TWO_SCALES = 2.0
+"""The same for both answers of a first pass with two scales."""
 
 
 @dataclass(frozen=True)
 class Step:
     """A moment of a run.
 
-    stage              "index", "outliers", "pass-1", ..., "limit" or "write"
+    stage              "index", "outliers", "scales", "pass-1", ..., "limit" or "write"
     tiles, of          done in this stage, and all
     points             done in this stage
     share              of the whole run, 0 to 1
@@ -50,7 +53,7 @@ class Clock:
     """
 
     def __init__(self, points: int, listener: StepListener | None) -> None:
-        self.points, self.passes = points, 1
+        self.points, self.passes = points, 1.0
         self._listener = listener
         self._start = time.monotonic()
         self._before = self._done = 0.0
@@ -88,4 +91,4 @@ class Clock:
         )  # fmt: skip
 
     def _weight(self) -> float:
-        return WEIGHTS.get(self._stage, 1.0)
+        return TWO_SCALES if self._stage == SCALES else WEIGHTS.get(self._stage, 1.0)

@@ -11,14 +11,16 @@ from typing import Any
 from pdflow import __version__
 from pdflow.errors import PdflowError
 from pdflow.model import PDFlow
+from pdflow.pipeline.plan import Plan
 from pdflow.pipeline.results import Report
 from pdflow.tiles.assemble import Results, Totals, write_output
 from pdflow.tiles.index import Inputs, make_index
-from pdflow.tiles.progress import INDEX, WRITE, Clock, StepListener
+from pdflow.tiles.progress import INDEX, TWO_SCALES, WRITE, Clock, StepListener
 from pdflow.tiles.sealed import read_arrays, write_arrays, write_sealed
 from pdflow.tiles.stages import (
     LIMIT,
     OUTLIERS,
+    SCALES,
     Tiles,
     load_survey,
     open_tiles,
@@ -78,11 +80,11 @@ class TileRun:
             tiles = open_tiles(store.folder, store.job["name"])
             made = self._stages(store, tiles, workers, clock)
             noise = load_survey(store).noise.sigma, tiles.noise_after(made).sigma
-            partitions = load_survey(store).plan.partitions
+            plan = load_survey(store).plan
             written = []
             for totals in self._write(store, clock):
                 seconds = time.perf_counter() - start
-                report = _report(totals, noise, made, partitions, seconds)
+                report = _report(totals, noise, made, plan, seconds)
                 written.append((totals, report))
             open_tiles.cache_clear()
             remove_store(folder)
@@ -121,8 +123,10 @@ class TileRun:
         if not store.survey_path.exists():
             save_survey(store, tiles.survey_sample())
         survey = load_survey(store)
-        clock.passes = survey.plan.passes
+        clock.passes = survey.plan.passes + (TWO_SCALES if survey.plan.coarse else 0)
         self._stage(store, OUTLIERS, workers, clock)
+        if survey.plan.coarse:
+            self._stage(store, SCALES, workers, clock)
         planned = survey.plan.passes
         known = passes_made(store) if store.passes_path.exists() else None
         made = 0
@@ -197,7 +201,7 @@ def _name_of(asked: dict[str, Any]) -> str:
 
 
 def _report(
-    totals: Totals, noise: tuple[float, float], passes: int, partitions: int, seconds: float
+    totals: Totals, noise: tuple[float, float], passes: int, plan: Plan, seconds: float
 ) -> Report:
     return Report(
         points=totals.points,
@@ -206,7 +210,8 @@ def _report(
         noise_before=noise[0],
         noise_after=noise[1],
         iterations=passes,
-        partitions=partitions,
+        partitions=plan.partitions,
+        coarse_partitions=plan.coarse,
         mean_displacement=totals.moved / max(totals.points, 1),
         max_displacement=totals.farthest,
         held_back=dict(totals.held_back),

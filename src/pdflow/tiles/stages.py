@@ -1,6 +1,7 @@
 """Stages of a tile: each reads what the stage before left around the tile, and leaves its own.
 
     outliers  which points of the tile are outliers, or duplicates of an earlier point
+    scales    where the first pass puts them at two scales, if the plan has two
     pass-1    where the first pass puts them, pass-2 the second, ...
     limit     where they end, in the frame of the inputs
 
@@ -31,7 +32,7 @@ from pdflow.pipeline import large
 from pdflow.pipeline.denoise import Denoiser
 from pdflow.pipeline.large import Layout
 from pdflow.pipeline.outliers import Facts
-from pdflow.pipeline.passes import Passes
+from pdflow.pipeline.passes import Passes, blend
 from pdflow.pipeline.plan import Plan
 from pdflow.pipeline.restraint import noise_around, reach_of
 from pdflow.pipeline.survey import Level, Survey, noise_of
@@ -41,7 +42,7 @@ from pdflow.tiles.sealed import read_arrays, read_sealed, write_arrays
 from pdflow.tiles.store import LEVELS, POINTS, ROWS, Index, Store
 from pdflow.weights import load_model
 
-OUTLIERS, LIMIT = "outliers", "limit"
+OUTLIERS, SCALES, LIMIT = "outliers", "scales", "limit"
 OUTLIER, DUPLICATE = 1, 2
 """Flags of a point."""
 
@@ -138,6 +139,8 @@ class Tiles:
         """Do a stage of a tile."""
         if stage == OUTLIERS:
             self._find_outliers(tile)
+        elif stage == SCALES:
+            self._run_network(SCALES, 1, tile, load_survey(self.store))
         elif stage == LIMIT:
             self._limit(tile)
         else:
@@ -165,23 +168,57 @@ class Tiles:
         self.store.write(OUTLIERS, tile, flags[region.core].astype("u1"))
 
     def _pass(self, number: int, tile: int) -> None:
-        survey, index = load_survey(self.store), self.store.index
+        survey = load_survey(self.store)
+        if number == 1 and survey.plan.coarse:
+            self._blend(tile, survey)
+        else:
+            self._run_network(pass_name(number), number, tile, survey)
+
+    def _run_network(self, stage: str, number: int, tile: int, survey: Survey) -> None:
+        """Leave what a pass makes of a tile; the place at a coarse scale comes last."""
         cells = self._cells_for_pass(tile, survey)
-        region = Region.load(self.store, cells, tile)
-        kept = self.store.read_stage(OUTLIERS, cells, "u1")[region.order] == 0
+        region, kept, noise = self._load(cells, tile, survey)
         places = self._places(number - 1, cells, region.order)
+        if stage == SCALES:
+            places = np.concatenate([places, places[:, :3]], axis=1)
         spread = np.zeros(np.count_nonzero(kept)) if self.denoiser.uncertainty else None
         if np.count_nonzero(kept) >= FEWEST_POINTS:
-            search = NeighborSearch(places[kept, :3])
-            level = self._level(cells, region.order)
-            noise = noise_of(region.centred[kept], survey, level, kept)
-            places[kept, :3] = self.passes.one_pass(
-                search, noise, survey.plan, number - 1, lambda share: None,
-                layout=region.layout(index, kept), sq_spread=spread,
+            fine, *coarse = self.passes.answers(
+                NeighborSearch(places[kept, :3]), noise, survey.plan, number - 1,
+                lambda share: None, layout=region.layout(self.store.index, kept), sq_spread=spread,
             )  # fmt: skip
+            places[kept, :3] = fine
+            if coarse:
+                places[kept, -3:] = coarse[0]
         if spread is not None:
             places[kept, 3] += spread
-        self.store.write(pass_name(number), tile, places[region.core])
+        self.store.write(stage, tile, places[region.core])
+
+    def _blend(self, tile: int, survey: Survey) -> None:
+        """Leave the first pass of a tile, from its answers at two scales."""
+        index = self.store.index
+        cells = cells_for_limit(index, tile)  # it depends on fewer probes than the limit does
+        region, kept, noise = self._load(cells, tile, survey)
+        width = self.place.shape[0]
+        both = self.store.read_stage(SCALES, cells, np.dtype(("<f8", width + 3)))[region.order]
+        places = both[:, :width].copy()
+        if np.count_nonzero(kept) >= FEWEST_POINTS:
+            noisy, coarse, layout = (
+                region.centred[kept],
+                both[kept, -3:],
+                region.layout(index, kept),
+            )
+            places[kept, :3] = blend(noisy, places[kept, :3], coarse, noise, survey.plan, layout)
+        self.store.write(pass_name(1), tile, places[region.core])
+
+    def _load(
+        self, cells: IntArray, tile: int, survey: Survey
+    ) -> tuple[Region, NDArray[np.bool_], NoiseEstimate]:
+        """A region, which of its points (m,) are neither outliers nor duplicates, their noise."""
+        region = Region.load(self.store, cells, tile)
+        kept = self.store.read_stage(OUTLIERS, cells, "u1")[region.order] == 0
+        level = self._level(cells, region.order)
+        return region, kept, noise_of(region.centred[kept], survey, level, kept)
 
     def _limit(self, tile: int) -> None:
         survey, index = load_survey(self.store), self.store.index
@@ -219,7 +256,8 @@ class Tiles:
         self.store.write(LIMIT, tile, result)
 
     def _cells_for_pass(self, tile: int, survey: Survey) -> IntArray:
-        return cells_for_pass(self.store.index, tile, self.size * survey.plan.partitions)
+        partitions = max(survey.plan.partitions, survey.plan.coarse)
+        return cells_for_pass(self.store.index, tile, self.size * partitions)
 
     def _places(self, passes: int, cells: IntArray, order: IntArray) -> FloatArray:
         """Centred places after some passes, of the points of cells, in the given order; with
@@ -255,7 +293,8 @@ def save_survey(store: Store, survey: Survey) -> None:
         store.survey_path,
         outlier_limit=survey.outlier_limit,
         estimated_sigma=survey.estimated_sigma,
-        plan=(survey.plan.passes, survey.plan.partitions),
+        plan=(survey.plan.passes, survey.plan.partitions, survey.plan.coarse),
+        bounds=survey.plan.bounds,
         **noise,
         **{f"facts.{name}": value for name, value in facts.items()},
     )
@@ -269,7 +308,8 @@ def load_survey(store: Store) -> Survey:
         for f in fields(NoiseEstimate)
         for value in [file[f"noise.{f.name}"]]
     }
-    plan = Plan(*file["plan"].tolist())
+    passes, partitions, coarse = file["plan"].tolist()
+    plan = Plan(passes, partitions, coarse, tuple(file["bounds"].tolist()))
     limit, sigma = float(file["outlier_limit"]), float(file["estimated_sigma"])
     facts = None
     if "facts.cut" in file:
