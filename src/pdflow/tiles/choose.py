@@ -42,6 +42,9 @@ FULLNESS = 0.6
 BYTES_ON_DISK = 24 + 8 + 1 + 26
 """Of a point in the folder of a run, besides 24 for each pass: place, row, flags, result."""
 
+SCALES_ON_DISK = 48
+"""Of a point, if its first pass has a fine and a coarse answer: both places."""
+
 UNCERTAINTY_ON_DISK = 32
 """Of a point, besides 8 for each pass, if its uncertainty is asked for."""
 
@@ -141,9 +144,10 @@ def expectation(
         some, _ = drop_nonfinite(next(reader.chunks(PROBE)))
     denoiser(PointCloud(some.points[:1000]))  # compiles
     start = time.perf_counter()
-    passes = denoiser(PointCloud(some.points)).report.iterations
+    report = denoiser(PointCloud(some.points)).report
+    passes = report.iterations
     seconds = (time.perf_counter() - start) / len(some) * way.points
-    per_point = BYTES_ON_DISK + 24 * passes
+    per_point = BYTES_ON_DISK + 24 * passes + (SCALES_ON_DISK if report.coarse_partitions else 0)
     if denoiser.uncertainty:
         per_point += UNCERTAINTY_ON_DISK + 8 * passes
     disk = 0 if way.whole else way.points * per_point
