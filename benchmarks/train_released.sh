@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Train the shipped weights again: benchmarks/train_released.sh DATA [OUTPUT]
-# DATA is ScoreDenoise's folder layout. 55 minutes on one NVIDIA H200.
+# DATA is ScoreDenoise's folder layout. 64 minutes on one NVIDIA H200.
 set -euo pipefail
 data=$1
 output=${2:-runs}
@@ -18,3 +18,4 @@ for name in pdflow-wide-middle pdflow-benchmark pdflow; do
     --init "$output/$before/model.safetensors"
   before=$name
 done
+pdflow train --data "$data" --recipe pdflow-paper -o "$output/pdflow-paper"
