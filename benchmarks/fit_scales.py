@@ -212,7 +212,7 @@ def fit(parts: list[Rows]) -> Network:
     """A network from the numbers of points to the log odds of the coarse answer."""
     torch.manual_seed(SEED)
     x = np.concatenate([numbers for numbers, _ in parts])
-    mean, std = x.mean(0), x.std(0) + 1e-6
+    mean, std = x.mean(0), np.maximum(x.std(0), 1e-3)
     inputs = torch.tensor(np.clip((x - mean) / std, -LIMIT, LIMIT), dtype=torch.float32)
     ways = torch.tensor(np.concatenate([way for _, way in parts]), dtype=torch.float32)
     ways = ways.clamp(-FARTHEST, FARTHEST)
