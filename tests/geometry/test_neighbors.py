@@ -33,7 +33,7 @@ def clouds() -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("name", clouds())
-@pytest.mark.parametrize("k", [1, 16, 200])
+@pytest.mark.parametrize("k", [1, 16, 64, 65, 200])
 def test_equals_brute_force_with_ties_by_row(name: str, k: int) -> None:
     points = clouds()[name]
     rng = np.random.default_rng(1)

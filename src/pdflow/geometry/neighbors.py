@@ -43,6 +43,9 @@ LEAF_SIZE = 32
 _NEIGHBORS_PER_THREAD = 32_768
 """For fewer neighbours in all, a second thread costs more time than it saves."""
 
+_FEW_NEIGHBORS = 64
+"""Up to so many neighbours are kept in a sorted list: it takes a quarter less time than a heap."""
+
 _NEIGHBORS_IN_CACHE = 131_072
 
 
@@ -258,24 +261,26 @@ def _search_range(
 ) -> None:
     """Answer the queries `turns[start:stop]`, each in its row of `sq_distances` and `rows`.
 
-    During the search, its row is a heap with the worst of the k best on top. Distances are
-    compared together with rows, so that the lower row wins ties.
+    During the search, its row is a sorted list of the k best or, if these are many, a heap with the
+    worst on top. Distances are compared together with rows, so that the lower row wins ties.
     """
     leaves, k = 1 << tree.depth, rows.shape[1]
     x, y, z = tree.xyz[0], tree.xyz[1], tree.xyz[2]
     sq_in_leaf = np.empty(LEAF_SIZE)
+    few = k <= _FEW_NEIGHBORS
+    worst = k - 1 if few else 0
     waiting = np.empty(tree.depth + 1, np.int64)
     sq_gaps = np.empty(tree.depth + 1)
     for query in turns[start:stop]:
         qx, qy, qz = queries[query, 0], queries[query, 1], queries[query, 2]
-        heap_sq, heap_row = sq_distances[query], rows[query]
-        heap_sq[:], heap_row[:] = sq_reach, len(tree.order)
+        best_sq, best_row = sq_distances[query], rows[query]
+        best_sq[:], best_row[:] = sq_reach, len(tree.order)
         waiting[0], sq_gaps[0] = 1, 0.0
         size = 1
         while size > 0:
             size -= 1
             node = waiting[size]
-            if not _before(sq_gaps[size], lowest[node], heap_sq[0], heap_row[0]):
+            if not _before(sq_gaps[size], lowest[node], best_sq[worst], best_row[worst]):
                 continue
             while node < leaves:
                 near, far = 2 * node, 2 * node + 1
@@ -288,17 +293,32 @@ def _search_range(
             a, b = leaf_range(tree, node)
             sq_distances_to(qx, qy, qz, x[a:b], y[a:b], z[a:b], sq_in_leaf)
             for place in range(a, b):
-                if _before(sq_in_leaf[place - a], tree.order[place], heap_sq[0], heap_row[0]):
-                    _replace_top(heap_sq, heap_row, k, sq_in_leaf[place - a], tree.order[place])
-        for end in range(k - 1, 0, -1):
-            sq_last, row_last = heap_sq[end], heap_row[end]
-            heap_sq[end], heap_row[end] = heap_sq[0], heap_row[0]
-            _replace_top(heap_sq, heap_row, end, sq_last, row_last)
+                sq, row = sq_in_leaf[place - a], tree.order[place]
+                if not _before(sq, row, best_sq[worst], best_row[worst]):
+                    continue
+                if few:
+                    _insert(best_sq, best_row, sq, row)
+                else:
+                    _replace_top(best_sq, best_row, k, sq, row)
+        for end in range(0 if few else k - 1, 0, -1):
+            sq_last, row_last = best_sq[end], best_row[end]
+            best_sq[end], best_row[end] = best_sq[0], best_row[0]
+            _replace_top(best_sq, best_row, end, sq_last, row_last)
 
 
 @compiled
 def _before(sq_a: float, row_a: int, sq_b: float, row_b: int) -> bool:
     return sq_a < sq_b or (sq_a == sq_b and row_a < row_b)
+
+
+@compiled
+def _insert(best_sq: FloatArray, best_row: IntArray, sq: float, row: int) -> None:
+    """Insert (`sq`, `row`) into an ascending list, whose last place is dropped."""
+    place = len(best_sq) - 1
+    while place > 0 and _before(sq, row, best_sq[place - 1], best_row[place - 1]):
+        best_sq[place], best_row[place] = best_sq[place - 1], best_row[place - 1]
+        place -= 1
+    best_sq[place], best_row[place] = sq, row
 
 
 @compiled
