@@ -9,6 +9,7 @@ from hypothesis.extra.numpy import arrays
 
 from pdflow.errors import PdflowError
 from pdflow.geometry import farthest_point_sampling
+from pdflow.geometry.farthest import farthest_points_of_groups
 from pdflow.geometry.neighbors import NeighborSearch
 
 
@@ -148,3 +149,21 @@ def test_a_search_gives_what_its_points_give(share: float) -> None:
     for count in (1, 10, len(part)):
         expected = farthest_point_sampling(points[mask], count)
         assert np.array_equal(farthest_point_sampling(part, count), expected)
+
+
+def test_groups_are_sampled_as_if_each_were_alone() -> None:
+    rng = np.random.default_rng(4)
+    points = rng.random((4000, 3)).round(2)
+    rows, starts = rng.permutation(4000), np.array([0, 1, 1, 700, 2900, 4000])
+    counts = np.array([1, 0, 0, 40, 1100])
+    expected = [
+        rows[first:last][farthest_point_sampling(points[rows[first:last]], count)]
+        for first, last, count in zip(starts, starts[1:], counts, strict=False)
+    ]
+    found = farthest_points_of_groups(points, rows, starts, counts)
+    assert np.array_equal(found, np.concatenate(expected))
+
+
+def test_no_groups_give_no_samples() -> None:
+    none = np.empty(0, np.int64)
+    assert len(farthest_points_of_groups(np.zeros((0, 3)), none, np.zeros(1, int), none)) == 0

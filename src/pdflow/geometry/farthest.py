@@ -21,8 +21,9 @@ from numpy.typing import ArrayLike, NDArray
 from pdflow.compiled import compiled
 from pdflow.errors import PdflowError
 from pdflow.geometry.arrays import FloatArray, IntArray, finite_points
-from pdflow.geometry.kdtree import KdTree, build_tree, leaf_range
+from pdflow.geometry.kdtree import KdTree, build_tree, build_tree_alone, leaf_range
 from pdflow.geometry.neighbors import NeighborSearch
+from pdflow.parallel import run_in_threads
 
 _LEAF_SIZE = 64
 _FAN_LEVELS = 4
@@ -56,6 +57,49 @@ def farthest_point_sampling(
         return _sample(cloud.tree, cloud.kept, index(count), index(start))
     tree = build_tree(cloud, _LEAF_SIZE)
     return _sample(tree, np.ones(len(cloud), dtype=bool), index(count), index(start))
+
+
+def farthest_points_of_groups(
+    points: FloatArray, rows: IntArray, starts: IntArray, counts: IntArray
+) -> IntArray:
+    """Farthest points of groups of rows: for each, what `farthest_point_sampling` finds in it.
+
+    points  (M, 3) the cloud
+    rows    (m,) of the cloud, one group after the other
+    starts  (G + 1,) places in `rows` where groups start, and where the last one ends
+    counts  (G,) points wanted of each group, from none to all
+
+    >>> points = np.array([[0.0, 0, 0], [1, 0, 0], [9, 0, 0], [5, 0, 0], [6, 0, 0]])
+    >>> rows, starts = np.array([0, 1, 2, 3, 4]), np.array([0, 3, 5])
+    >>> farthest_points_of_groups(points, rows, starts, np.array([2, 1])).tolist()
+    [0, 2, 3]
+    """
+    ends = np.cumsum(counts)
+    found = np.empty(int(ends[-1]) if len(ends) else 0, np.int64)
+    run_in_threads(_sample_groups, len(counts), points, rows, starts, counts, ends, found, grain=1)
+    return found
+
+
+@compiled
+def _sample_groups(
+    start: int,
+    stop: int,
+    points: FloatArray,
+    rows: IntArray,
+    starts: IntArray,
+    counts: IntArray,
+    ends: IntArray,
+    found: IntArray,
+) -> None:
+    """Sample the groups `start` to `stop - 1`, up to `ends` (G,) of `found`."""
+    for group in range(start, stop):
+        if counts[group] == 0:
+            continue
+        held = rows[starts[group] : starts[group + 1]]
+        tree = build_tree_alone(points, held, _LEAF_SIZE)
+        chosen = _sample(tree, np.ones(len(held), np.bool_), counts[group], 0)
+        for place in range(counts[group]):
+            found[ends[group] - counts[group] + place] = held[chosen[place]]
 
 
 @compiled

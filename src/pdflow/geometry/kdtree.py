@@ -73,6 +73,29 @@ def build_tree(points: FloatArray, leaf_size: int) -> KdTree:
     return tree
 
 
+@compiled
+def build_tree_alone(points: FloatArray, held: IntArray, leaf_size: int) -> KdTree:
+    """The tree of some rows (m,) of `points` (M, 3), m > 0, for loops that have one thread each.
+
+    Its rows are places in `held`.
+    """
+    depth, count = 0, len(held)
+    while leaf_size << depth < count:
+        depth += 1
+    rows = np.empty((count, 4))
+    for place in range(count):
+        for axis in range(3):
+            rows[place, axis] = points[held[place], axis]
+        rows[place, 3] = place
+    _sort_into_leaves(0, 1, rows, 0, depth)
+    nodes = 2 << depth
+    order, xyz = np.empty(count, np.int64), np.empty((3, count))
+    low, high = np.empty((3, nodes)), np.empty((3, nodes))
+    _fill_leaves(0, 1 << depth, rows, depth, order, xyz, low, high)
+    _fill_inner(low, high)
+    return KdTree(depth, order, xyz, low, high)
+
+
 def leaf_firsts(count: int, depth: int) -> IntArray:
     """First place of each of the 2**depth leaves of `count` points, as `leaf_range` has it."""
     return (np.arange(1 << depth) * count) >> depth

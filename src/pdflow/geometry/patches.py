@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pdflow.compiled import compiled
 from pdflow.errors import PdflowError
 from pdflow.geometry.arrays import FloatArray, IntArray
-from pdflow.geometry.farthest import farthest_point_sampling
+from pdflow.geometry.farthest import farthest_point_sampling, farthest_points_of_groups
 from pdflow.geometry.frame import Frame
 from pdflow.geometry.neighbors import NeighborSearch
-from pdflow.parallel import fill_rows, run_in_threads, stable_argsort
+from pdflow.parallel import fill_rows
 
 _PATCHES_IN_CACHE = 16
 _PROBED_PLACES = 256
@@ -129,19 +129,25 @@ def _seeds_in_cells(
 
     wanted  number of seeds for a number of points, rounded down
     """
-    order = stable_argsort(cells)
-    ends = np.flatnonzero(np.diff(cells[order], prepend=-1, append=-1))
-    members = [rows[order[first:last]] for first, last in pairwise(ends)]
-    seeds = [rows[:0]] * len(members)
+    order, starts = _sort_by_cell(cells, int(cells.max()) + 1)
+    held = np.diff(starts)
+    counts = np.array([min(n, int(wanted(n))) for n in held.tolist()])
+    return farthest_points_of_groups(points, rows[order], starts, counts)
 
-    def choose(start: int, stop: int) -> None:
-        for cell in range(start, stop):
-            held = members[cell]
-            count = min(len(held), int(wanted(len(held))))
-            seeds[cell] = held[farthest_point_sampling(points[held], count)]
 
-    run_in_threads(choose, len(members), grain=1)
-    return np.concatenate(seeds)
+@compiled
+def _sort_by_cell(cells: IntArray, count: int) -> tuple[IntArray, IntArray]:
+    """The stable order (m,) of cells (m,) from 0 to `count - 1`, and where each starts."""
+    starts = np.zeros(count + 1, np.int64)
+    for place in range(len(cells)):
+        starts[cells[place] + 1] += 1
+    starts = np.cumsum(starts)
+    free = starts.copy()
+    order = np.empty(len(cells), np.int64)
+    for place in range(len(cells)):
+        order[free[cells[place]]] = place
+        free[cells[place]] += 1
+    return order, starts
 
 
 def _check_radius(
