@@ -6,6 +6,7 @@ at the moment when its output is complete but not yet in place.
 
 from __future__ import annotations
 
+import operator
 import os
 import signal
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from pdflow import PointCloud, write
 from pdflow.cli.main import COMMANDS
@@ -77,6 +79,21 @@ ELSEWHERE = {
 """Commands that are not run here, and why."""
 
 
+TRACED: dict[str, Any] = {}
+"""Function of torch -> what it made of the tiny network: tracing takes longer than all the rest."""
+
+
+def traced_once(name: str, trace: Run) -> Run:
+    """The function that traces, which does so in the first test only."""
+
+    def call(*arguments: Any, **options: Any) -> Any:
+        if name not in TRACED:
+            TRACED[name] = trace(*arguments, **options)
+        return TRACED[name]
+
+    return call
+
+
 @pytest.fixture
 def here(tmp_path: Path, box: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working directory with everything that the lines name."""
@@ -87,7 +104,10 @@ def here(tmp_path: Path, box: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write(tmp_path / "shapes" / "plane.ply", PointCloud(points))
     (tmp_path / "small.toml").write_text(RECIPE)
     config = FlowConfig((0,), 0, hidden=8, filter="fbm", masked_dims=1, patch_points=32)
+    torch.manual_seed(0)
     save_model(tmp_path / "tiny.safetensors", PDFlow(config), {})
+    for name in ("torch.export.export", "torch.onnx.export"):
+        monkeypatch.setattr(name, traced_once(name, operator.attrgetter(name[6:])(torch)))
     monkeypatch.setattr(authors, "import_authors_weights", lambda tensors: PDFlow(config))
     # git would be killed by the limit on files, and leave its lock behind in the repository.
     monkeypatch.setenv("PDFLOW_COMMIT", "tested")
