@@ -62,37 +62,43 @@ train(load_recipe(home / "recipe.toml"), Shapes({"a": [sphere], "b": [sphere]}),
 """
 
 
-def test_two_processes_equal_one(tmp_path: Path, sphere: np.ndarray) -> None:
+def test_two_processes_equal_one(
+    tmp_path: Path,
+    sphere: np.ndarray,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     np.save(tmp_path / "sphere.npy", sphere)
     (tmp_path / "recipe.toml").write_text(RECIPE)
-    recipe = load_recipe(tmp_path / "recipe.toml")
-    train(recipe, Shapes({"a": [sphere], "b": [sphere]}), tmp_path / "one", "cpu")
+    recipe, shapes = load_recipe(tmp_path / "recipe.toml"), Shapes({"a": [sphere], "b": [sphere]})
+    train(recipe, shapes, tmp_path / "one", "cpu")
 
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    environment = {
-        **os.environ,
+    for name, value in {
         "PYTHONPATH": str(Path(pdflow.__file__).parents[1]),
         "TORCHELASTIC_RUN_ID": "as torchrun does",
         "WORLD_SIZE": "2",
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
-    }
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-c", SCRIPT, str(tmp_path), str(tmp_path / f"rank{rank}")],
-            env={**environment, "RANK": str(rank)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in (0, 1)
-    ]
-    said = [process.communicate(timeout=120) for process in started]
-    assert [process.returncode for process in started] == [0, 0], said
-    assert "3 steps, done" in said[0][0]
-    assert not said[1][0]
+    }.items():
+        monkeypatch.setenv(name, value)
+    # This process is the first one.
+    with subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(tmp_path), str(tmp_path / "rank1")],
+        env={**os.environ, "RANK": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as second:
+        monkeypatch.setenv("RANK", "0")
+        capsys.readouterr()
+        train(recipe, shapes, tmp_path / "rank0", "cpu")
+        out, err = second.communicate(timeout=120)
+    assert second.returncode == 0, err
+    assert "3 steps, done" in capsys.readouterr().out
+    assert not out
     assert not (tmp_path / "rank1").exists()
 
     name = "model.safetensors"
