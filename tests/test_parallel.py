@@ -116,9 +116,26 @@ def test_a_deferred_call_runs_once_and_beside_its_caller() -> None:
     assert threads != [threading.get_ident()]
 
 
-def test_a_deferred_call_that_was_not_begun_runs_when_it_is_asked() -> None:
-    with Deferred(lambda: 7) as later:
-        assert later.result() == 7
+def test_a_deferred_call_that_was_not_begun_runs_once_in_the_thread_that_asks() -> None:
+    threads: list[int] = []
+    with Deferred(lambda: threads.append(threading.get_ident())) as later:
+        later.result()
+        later.begin()
+        later.result()
+    assert threads == [threading.get_ident()]
+
+
+def test_a_deferred_call_that_fails_says_so_each_time() -> None:
+    def fail() -> None:
+        raise ValueError("no good")
+
+    for begun in (False, True):
+        with Deferred(fail) as later:
+            if begun:
+                later.begin()
+            for _ in range(2):
+                with pytest.raises(ValueError, match="no good"):
+                    later.result()
 
 
 def test_leaving_waits_for_a_deferred_call() -> None:

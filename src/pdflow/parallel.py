@@ -124,16 +124,17 @@ class Deferred(Generic[Result]):
 
     def begin(self) -> None:
         """Start it, unless it was started before."""
-        self._begun()
-
-    def result(self) -> Result:
-        """What the call returns."""
-        return self._begun().result()
-
-    def _begun(self) -> Future[Result]:
         if self._job is None:
             self._job = self._thread.submit(self._function)
-        return self._job
+
+    def result(self) -> Result:
+        """What the call returns; if it was not begun, it runs here, on all cores."""
+        if self._job is not None:
+            return self._job.result()
+        result = self._function()
+        self._job = Future()
+        self._job.set_result(result)
+        return result
 
     def __enter__(self) -> Deferred[Result]:
         return self

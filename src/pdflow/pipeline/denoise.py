@@ -173,7 +173,8 @@ class Denoiser:
             given, outlier, surface, noise, plan, advance, begin, layout
         )
         begin("limiting motion")
-        rows, moved, held = self._settle(given, outlier, surface, noise, passed, apart, layout)
+        with passed.remaining:
+            rows, moved, held = self._settle(given, outlier, surface, noise, passed, apart, layout)
         if self.where is not None:
             leave_out(~selected, given.points, moved, held)
         uncertain = point_uncertainty(given, outlier, surface, noise, passed, moved, held)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ class Passed:
 
     points      (count, 3)
     search      of the points of the last pass, of which `points` may be some
-    noise       that remains
+    remaining   what measures the noise that remains; nothing but a report waits for it
     iterations  passes that were made
     spread      (M,) root mean square distance of the patches' answers from their mean; None if
                 it was not measured
@@ -50,10 +51,15 @@ class Passed:
 
     points: NDArray[np.float64]
     search: NeighborSearch
-    noise: NoiseEstimate
+    remaining: Deferred[NoiseEstimate]
     iterations: int
     spread: NDArray[np.float64] | None = None
     reach: NDArray[np.float64] | None = None
+
+    @property
+    def noise(self) -> NoiseEstimate:
+        """The noise that remains."""
+        return self.remaining.result()
 
 
 @dataclass(frozen=True)
@@ -110,7 +116,7 @@ class Passes:
         beside: Deferred[Any] | None = None,
     ) -> Passed:
         """The passes of a plan; `beside` begins when the network does."""
-        after, done = noise, 0
+        after, done = Deferred(lambda: noise), 0
         sq_spread = np.zeros(len(search)) if self.with_spread else None
         resampled = self.mode == "resample"
         while done < plan.passes:
@@ -125,9 +131,10 @@ class Passes:
             )
             done += 1
             search = NeighborSearch(points)
-            after = estimate_noise(search if layout is None else layout.sample(search))
-            _LOG.info("pass %d of %d: noise %.4g remains", done, plan.passes, after.sigma)
-            if self.converged(noise, after) and not resampled:
+            after = Deferred(partial(_remaining_noise, search, layout, f"{done} of {plan.passes}"))
+            if done == plan.passes:
+                after.begin()
+            elif self.converged(noise, after.result()) and not resampled:
                 break
         if done < plan.passes:
             progress((plan.passes - done) / plan.passes)
@@ -269,6 +276,13 @@ class Passes:
         if sq_spread is not None:
             sq_spread += sq_disagreement(patches, moved, stitched, BLEND_SHARPNESS)
         return stitched
+
+
+def _remaining_noise(search: NeighborSearch, layout: Layout | None, made: str) -> NoiseEstimate:
+    """The noise after a pass; `made` says which one."""
+    after = estimate_noise(search if layout is None else layout.sample(search))
+    _LOG.info("pass %s: noise %.4g remains", made, after.sigma)
+    return after
 
 
 def blend(
