@@ -59,7 +59,7 @@ class TorchBackend:
         parts = [
             slice(start, min(start + size, len(patches))) for start in range(0, len(patches), size)
         ]
-        with ThreadPoolExecutor(available_cores()) as pool, torch.inference_mode():
+        with ThreadPoolExecutor(_drawing_threads()) as pool, torch.inference_mode():
             draws = _Draws(self, eps, patches.shape[1], pool)
             for part, following in zip_longest(parts, parts[1:]):
                 drawn = draws.take(part, following)
@@ -99,6 +99,12 @@ class TorchBackend:
         reserved = torch.cuda.memory_reserved(self.device)
         unused = reserved - torch.cuda.memory_allocated(self.device)
         return max(1, min(BATCH, (free + unused) // (BYTES_PER_POINT * points)))
+
+
+def _drawing_threads() -> int:
+    """Half of the cores, which is enough: a `Deferred` call may need the other half, and the thread
+    that feeds the device must never wait for a core."""
+    return max(1, available_cores() // 2)
 
 
 class _Draws:
@@ -141,7 +147,7 @@ class _Draws:
         count = part.stop - part.start
         shape = (count, self.points, self.backend.model.config.augment_dims)
         drawn = torch.empty(shape, pin_memory=self.backend.device.type == "cuda")
-        ends = np.linspace(0, count, available_cores() + 1).astype(int).tolist()
+        ends = np.linspace(0, count, _drawing_threads() + 1).astype(int).tolist()
         jobs = [
             self.pool.submit(self._fill, part.start + first, drawn[first:last])
             for first, last in pairwise(ends)
