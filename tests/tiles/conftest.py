@@ -45,13 +45,15 @@ OPTIONS: dict[str, Any] = {
 
 @pytest.fixture
 def tile_run(small_model: PDFlow) -> Callable[..., TileRun]:
-    """Call with inputs, outputs and options of `Denoiser`: a run over tiles of 1500 points."""
+    """Call with inputs, outputs and options of `Denoiser`: a run over tiles of 1500 points, or
+    of `tile_points`."""
 
     def make(inputs: list[Path], outputs: list[Path], **options: Any) -> TileRun:
         drop, to = options.pop("drop", False), options.pop("to", None)
+        tile_points = options.pop("tile_points", 1500)
         return TileRun(
             Inputs(inputs, None, drop), outputs, to, small_model, "cpu", {**OPTIONS, **options},
-            tile_points=1500,
+            tile_points=tile_points,
         )  # fmt: skip
 
     return make

@@ -7,6 +7,7 @@ import io
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,9 @@ from pdflow.tiles.store import Store
 
 MakeRun = Callable[..., TileRun]
 
+POINTS = 800
+"""Few, because a run is repeated many times."""
+
 SUITE_STEP = 7
 """In the suite every so many writes fail; PDFLOW_EVERY_WRITE=1 lets each of them fail."""
 
@@ -32,13 +36,19 @@ SUITE_STEP = 7
 @pytest.fixture
 def noisy(tmp_path: Path, strip: PointCloud, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A small file; and a network that only pushes points, as what it does is not tested here."""
-    write(tmp_path / "noisy.las", strip[:2500])
+    write(tmp_path / "noisy.las", strip[:POINTS])
 
     def push(self: Passes, search: Any, *_: object, **__: object) -> np.ndarray:
         return np.asarray(search.points * [1, 1, 0.9])
 
     monkeypatch.setattr(Passes, "one_pass", push)
     return tmp_path / "noisy.las"
+
+
+@pytest.fixture
+def tile_run(tile_run: MakeRun) -> MakeRun:
+    """Runs over tiles so small that the file makes several."""
+    return partial(tile_run, tile_points=POINTS // 2)
 
 
 _MKDIR = os.mkdir
@@ -226,7 +236,7 @@ def test_a_tile_that_is_removed_during_the_run_is_told(
 def test_the_second_of_two_outputs_is_written_after_a_stop(
     tmp_path: Path, noisy: Path, strip: PointCloud, tile_run: MakeRun
 ) -> None:
-    write(tmp_path / "other.las", strip[2500:4000])
+    write(tmp_path / "other.las", strip[POINTS : 2 * POINTS])
     sources = [noisy, tmp_path / "other.las"]
     alone = [tmp_path / "a1.las", tmp_path / "a2.las"]
     expected = [(t.points, t.held_back) for t, _ in tile_run(sources, alone, iterations=1)()]
