@@ -36,7 +36,7 @@ imports: $(STAMP)
 	$(BIN)/lint-imports
 
 unit: $(STAMP)
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist worksteal
 
 package: $(STAMP)
 	$(BIN)/python scripts/check_package.py --link

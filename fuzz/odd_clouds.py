@@ -23,7 +23,7 @@ import contextlib
 import json
 import sys
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from unittest import mock
 
@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 import pdflow
 from pdflow import PdflowError
+from pdflow.model import PDFlow
 from pdflow.noise.estimate import MOST_LOCAL
 from pdflow.pipeline.restraint import MOST_SIGMAS
 
@@ -113,8 +114,7 @@ def check(seed: int, model: str = "pdflow") -> dict[str, float] | str:
     AssertionError if a property is broken.
     """
     cloud = odd_cloud(seed)
-    network = pdflow.load_model(model)
-    denoise = partial(pdflow.denoise, model=network)
+    denoise = partial(pdflow.denoise, model=_load(model))
     rng = np.random.default_rng([seed, 1])
     scale = 2.0 ** int(rng.integers(-20, 31))  # 1e-6 to 1e9
     offset = np.rint(rng.uniform(-1, 1, 3) * rng.choice([0.0, 1.0, 1e3, 1e8]))
@@ -157,6 +157,11 @@ def check(seed: int, model: str = "pdflow") -> dict[str, float] | str:
     if exact:
         found["shift"] = max(0.0, shifted - 4 * cut)
     return found
+
+
+@cache
+def _load(model: str) -> PDFlow:
+    return pdflow.load_model(model)
 
 
 def refuses(denoise: Callable[[Points], Points], cloud: Points) -> bool:

@@ -32,7 +32,7 @@ PAGES = [
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A folder with the files that pages speak of, each small."""
     (tmp_path / "examples").mkdir()
-    some = np.random.default_rng(0).permutation(10_000)[:2000]
+    some = np.random.default_rng(0).permutation(10_000)[:1200]
     for name in ("gear.ply", "gear_noisy.ply"):
         cloud = pdflow.read(ROOT / "examples" / name)[np.sort(some)]
         pdflow.write(tmp_path / "examples" / name, cloud)
