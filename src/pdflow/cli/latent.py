@@ -42,9 +42,9 @@ def run(
     drop_nonfinite: DropNonfinite = False,
     as_json: AsJson = False,
 ) -> None:
-    """Draw a patch decoded from four codes, or the noise of each channel.
+    """Draw what the latent code of a patch holds.
 
-    Four codes: the results stand side by side.
+    Four patches, decoded from four codes, stand side by side.
     From left to right: [z_p, z_n], the noisy patch; [z_p, z_c], denoised; [z_p + o, z_c] and
     [z_p, z_c + o], with an offset in the kept and in the masked channels. Each is drawn in its own
     frame. Colours show the distance of the points to the denoised patch after removing a common
