@@ -14,9 +14,12 @@ from pdflow.geometry.arrays import FloatArray, IntArray
 from pdflow.geometry.farthest import farthest_point_sampling, farthest_points_of_groups
 from pdflow.geometry.frame import Frame
 from pdflow.geometry.neighbors import NeighborSearch
-from pdflow.parallel import fill_rows
+from pdflow.parallel import fill_rows, run_in_threads
 
 _PATCHES_IN_CACHE = 16
+_FEW_PATCHES = 8
+"""Patches that a second thread is not worth."""
+
 _PROBED_PLACES = 256
 
 FEW_PATCHES = 2000
@@ -198,32 +201,60 @@ class PatchFrames:
     scale: FloatArray
     offset: FloatArray
 
-    def apply(self, points: FloatArray) -> FloatArray:
-        """Patches (P, N, 3), from the cloud's frame to the network's."""
-        return self._by_parts(lambda part: self[part]._into(points[part]), points.shape)
-
     def cut(self, points: FloatArray, rows: IntArray) -> FloatArray:
         """Rows (P, N) of a cloud (M, 3), as patches (P, N, 3) in the network's frame."""
-        return self._by_parts(lambda part: self[part]._into(points[rows[part]]), (*rows.shape, 3))
+        patches = np.empty((*rows.shape, 3))
+        run_in_threads(_cut, len(rows), points, rows, *self._parts, patches, grain=_FEW_PATCHES)
+        return patches
 
-    def undo(self, points: FloatArray) -> FloatArray:
+    def undo(self, patches: FloatArray) -> FloatArray:
         """Patches (P, N, 3), from the network's frame to the cloud's."""
-        return self._by_parts(lambda part: self[part]._out_of(points[part]), points.shape)
-
-    def _into(self, points: FloatArray) -> FloatArray:
-        return (points - self.origin[:, None]) / self.scale[:, None, None] + self.offset[:, None]
-
-    def _out_of(self, points: FloatArray) -> FloatArray:
-        return (points - self.offset[:, None]) * self.scale[:, None, None] + self.origin[:, None]
-
-    def _by_parts(
-        self, function: Callable[[slice], FloatArray], shape: tuple[int, ...]
-    ) -> FloatArray:
-        """Apply `function` to a few patches at a time, which stay in the cache."""
-        return fill_rows(np.empty(shape), function, _PATCHES_IN_CACHE)
+        moved = np.empty(patches.shape)
+        run_in_threads(_undo, len(patches), patches, *self._parts, moved, grain=_FEW_PATCHES)
+        return moved
 
     def __getitem__(self, part: slice) -> PatchFrames:
         return PatchFrames(self.origin[part], self.scale[part], self.offset[part])
+
+    @property
+    def _parts(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        return self.origin, self.scale, self.offset
+
+
+@compiled
+def _cut(
+    start: int,
+    stop: int,
+    points: FloatArray,
+    rows: IntArray,
+    origin: FloatArray,
+    scale: FloatArray,
+    offset: FloatArray,
+    patches: FloatArray,
+) -> None:
+    for patch in range(start, stop):
+        for place in range(rows.shape[1]):
+            row = rows[patch, place]
+            for axis in range(3):
+                shifted = points[row, axis] - origin[patch, axis]
+                patches[patch, place, axis] = shifted / scale[patch] + offset[patch, axis]
+
+
+@compiled
+def _undo(
+    start: int,
+    stop: int,
+    patches: FloatArray,
+    origin: FloatArray,
+    scale: FloatArray,
+    offset: FloatArray,
+    moved: FloatArray,
+) -> None:
+    for patch in range(start, stop):
+        for place in range(patches.shape[1]):
+            for axis in range(3):
+                shifted = patches[patch, place, axis] - offset[patch, axis]
+                moved[patch, place, axis] = shifted * scale[patch] + origin[patch, axis]
 
 
 def patch_frames(
