@@ -67,3 +67,15 @@ def test_clumps_that_are_far_apart_are_sampled_too(seed: int) -> None:
     sample = stable_sample(points, unit_sphere(points), 500, seed)
     assert len(sample.rows) > 60
     assert np.isfinite(sample.weights).all()
+
+
+def test_a_large_sample_begins_with_the_smaller_ones() -> None:
+    points = np.random.default_rng(3).uniform(-1, 1, (60_000, 3)).round(2)
+    large = sample(points, 50_000)
+    assert len(large.rows) == len(np.unique(large.rows)) > 45_000
+    assert (np.diff(large.numbers) >= 0).all()
+    for wanted in (500, 10_000):
+        small, begin = sample(points, wanted), large.first(wanted / len(points))
+        assert np.array_equal(small.numbers, begin.numbers)
+        assert np.array_equal(points[small.rows], points[begin.rows])
+        assert np.array_equal(small.weights, begin.weights)

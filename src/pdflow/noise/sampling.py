@@ -32,6 +32,8 @@ MARGIN = 0.1
 AXES = np.array([[0.8165, 0.4082, 0.4082], [-0.5222, 0.8387, 0.1543], [-0.2471, -0.3606, 0.8994]])
 """Directions of the cells' axes, which no grid of points is aligned with."""
 
+_NUMBERS_IN_CACHE, _MOST_RANGES = 16_384, 63
+
 _FACTORS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], np.uint64)
 
 
@@ -85,13 +87,27 @@ def _sample_cells(
     grid = _Grid(frame.center, frame.scale, cells, rng.random(3))
     all_numbers = np.empty(len(points))
     run_in_threads(_number_cells, len(points), points, grid, salt, all_numbers)
-    rows = np.flatnonzero(all_numbers < limit)
-    rows = rows[_argsort(all_numbers[rows], limit)]
-    numbers = all_numbers[rows]
+    rows, numbers = _sorted_below(all_numbers, limit)
     _sort_cells(rows, numbers, points, frame)
     weights = np.empty(len(rows))
     run_in_threads(_weigh, len(rows), points, rows, grid, weights)
     return Sample(rows, weights, numbers)
+
+
+def _sorted_below(numbers: FloatArray, limit: float) -> tuple[IntArray, FloatArray]:
+    """Rows (S,) of the numbers (M,) below `limit` in stable order, and these numbers (S,).
+
+    Threads first distribute blocks of rows over ranges of numbers, and then sort each range.
+    """
+    ranges = 1 + min(int(limit * len(numbers)) // _NUMBERS_IN_CACHE, _MOST_RANGES)
+    counts = np.zeros((-(-len(numbers) // _NUMBERS_IN_CACHE), ranges), np.int64)
+    run_in_threads(_count_ranges, len(counts), numbers, limit, counts, grain=1)
+    ends = np.cumsum(counts.T).reshape(ranges, -1).T
+    rows, found = np.empty(counts.sum(), np.int64), np.empty(counts.sum())
+    free = ends - counts
+    run_in_threads(_distribute, len(counts), numbers, limit, free, rows, found, grain=1)
+    run_in_threads(_sort_ranges, ranges, limit / ranges, ends[-1], rows, found, grain=1)
+    return rows, found
 
 
 class _Grid(NamedTuple):
@@ -132,15 +148,65 @@ def _number_cells(
 
 
 @compiled
-def _argsort(numbers: FloatArray, limit: float) -> IntArray:
-    """The stable order (S,) of numbers (S,) that are uniform from 0 to `limit`.
+def _count_ranges(
+    start: int, stop: int, numbers: FloatArray, limit: float, counts: IntArray
+) -> None:
+    """Count the numbers of the blocks `start` to `stop - 1` in each range."""
+    ranges = counts.shape[1]
+    for block in range(start, stop):
+        for number in numbers[block * _NUMBERS_IN_CACHE : (block + 1) * _NUMBERS_IN_CACHE]:
+            if number < limit:
+                counts[block, min(int(number / limit * ranges), ranges - 1)] += 1
+
+
+@compiled
+def _distribute(
+    start: int,
+    stop: int,
+    numbers: FloatArray,
+    limit: float,
+    free: IntArray,
+    rows: IntArray,
+    found: FloatArray,
+) -> None:
+    """Write the rows and numbers of the blocks `start` to `stop - 1` to the places of their ranges.
+
+    free  (blocks, ranges) the first place of each block in each range, changed in place
+    """
+    ranges = free.shape[1]
+    for block in range(start, stop):
+        first = block * _NUMBERS_IN_CACHE
+        for row in range(first, min(first + _NUMBERS_IN_CACHE, len(numbers))):
+            if numbers[row] < limit:
+                part = min(int(numbers[row] / limit * ranges), ranges - 1)
+                place = free[block, part]
+                rows[place], found[place] = row, numbers[row]
+                free[block, part] = place + 1
+
+
+@compiled
+def _sort_ranges(
+    start: int, stop: int, width: float, ends: IntArray, rows: IntArray, found: FloatArray
+) -> None:
+    """Sort the ranges `start` to `stop - 1`, each `width` wide and up to one of `ends`."""
+    for part in range(start, stop):
+        first = ends[part - 1] if part > 0 else 0
+        some, values = rows[first : ends[part]], found[first : ends[part]]
+        order = _argsort(values, part * width, width)
+        some[:], values[:] = some[order], values[order]
+
+
+@compiled
+def _argsort(numbers: FloatArray, low: float, width: float) -> IntArray:
+    """The stable order (S,) of numbers (S,) that are uniform in a range from `low` on.
 
     There are as many buckets as numbers, so few share one.
     """
     count = len(numbers)
     buckets, ends = np.empty(count, np.int64), np.zeros(count + 1, np.int64)
     for place in range(count):
-        buckets[place] = min(int(numbers[place] / limit * count), count - 1)
+        bucket = int((numbers[place] - low) / width * count)
+        buckets[place] = max(0, min(bucket, count - 1))
         ends[buckets[place] + 1] += 1
     ends = np.cumsum(ends)
     order = np.empty(count, np.int64)
