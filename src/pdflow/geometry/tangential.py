@@ -86,10 +86,14 @@ def _tangential(noisy: FloatArray, moved: FloatArray, search: NeighborSearch) ->
 
     It is zero where nearby points lie on a line: nothing shows the surface there.
     """
-    shift = moved - noisy
     normals, breadths = fit_planes(search, moved)
-    along = shift - (shift * normals).sum(1, keepdims=True) * normals
-    return np.asarray(np.where(breadths[:, None] < BROAD, 0.0, along))
+
+    def project(part: slice) -> FloatArray:
+        shift, normal = moved[part] - noisy[part], normals[part]
+        along = shift - (shift * normal).sum(1, keepdims=True) * normal
+        return np.where(breadths[part, None] < BROAD, 0.0, along)
+
+    return fill_rows(np.empty_like(moved), project)
 
 
 def limit_motion(

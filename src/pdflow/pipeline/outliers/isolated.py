@@ -10,6 +10,7 @@ from pdflow.geometry.neighbors import NeighborSearch
 NEIGHBOURS = 12
 CUT = 8.0
 """Robust deviations of the log distance to its neighbours beyond which a point is an outlier."""
+_MANY = 65_536
 REACH = 3.5
 """How far Gaussian noise takes one of very many points away from the others, in deviations."""
 
@@ -38,9 +39,26 @@ def log_distances(search: NeighborSearch) -> NDArray[np.float64]:
 
 def outlier_limit(distances: NDArray[np.float64]) -> float:
     """The log distance beyond which a point is an outlier, from those of all points (M,)."""
-    middle = np.median(distances)
-    spread = 1.4826 * np.median(np.abs(distances - middle), overwrite_input=True)
+    middle = _median(distances)
+    spread = 1.4826 * _median(np.abs(distances - middle))
     return float(middle + CUT * max(spread, 0.05))
+
+
+def _median(values: NDArray[np.float64]) -> np.float64:
+    """`np.median` of values (M,), which takes half as long where only those near it are sorted.
+
+    Every 64th value shows which these are.
+    """
+    if len(values) >= _MANY:
+        some = np.sort(values[::64])
+        low, high = some[int(0.45 * len(some))], some[int(0.55 * len(some))]
+        near = values[(values >= low) & (values <= high)]
+        place = len(values) - 2 * np.count_nonzero(values < low)
+        if 1 <= place < 2 * len(near):
+            places = (place - 1) // 2, place // 2
+            near.partition(places)
+            return np.float64((near[places[0]] + near[places[1]]) / 2)
+    return np.float64(np.median(values))
 
 
 def within_noise(
