@@ -20,7 +20,7 @@ Sphere = Callable[..., np.ndarray]
 def test_a_point_that_noise_explains_is_no_outlier(
     model: PDFlow, deviations: float, found: int, sphere: Sphere
 ) -> None:
-    noisy = sphere(10000, noise=0.2)
+    noisy = sphere(6000, noise=0.2)
     noisy[7] *= (1 + deviations * 0.2) / np.linalg.norm(noisy[7])
     assert find_isolated_points(NeighborSearch(noisy)).nonzero()[0].tolist() == [7]
     done = Denoiser(model)(PointCloud(noisy))
