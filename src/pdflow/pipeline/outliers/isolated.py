@@ -44,7 +44,7 @@ def outlier_limit(distances: NDArray[np.float64]) -> float:
     return float(middle + CUT * max(spread, 0.05))
 
 
-def _median(values: NDArray[np.float64]) -> np.float64:
+def _median(values: NDArray[np.float64]) -> float:
     """`np.median` of values (M,), which takes half as long where only those near it are sorted.
 
     Every 64th value shows which these are.
@@ -57,8 +57,8 @@ def _median(values: NDArray[np.float64]) -> np.float64:
         if 1 <= place < 2 * len(near):
             places = (place - 1) // 2, place // 2
             near.partition(places)
-            return np.float64((near[places[0]] + near[places[1]]) / 2)
-    return np.float64(np.median(values))
+            return float((near[places[0]] + near[places[1]]) / 2)
+    return float(np.median(values))
 
 
 def within_noise(
