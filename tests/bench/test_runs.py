@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 
 import numpy as np
@@ -253,17 +252,22 @@ def test_a_table_that_was_stopped_twice_gives_the_same_rows(
     assert bench(*words, "-o", whole).code == 0
     calls = {"step": 0, "measured": 0}
 
-    def interrupted(function, name, at):
+    def ctrl_c():
+        raise KeyboardInterrupt  # a signal may be ignored, as in a job of a script
+
+    def interrupted(function, name, at, stop):
         def call(*arguments):
             calls[name] += 1
             if calls[name] == at:
-                os.kill(os.getpid(), signal.SIGINT)
+                stop()
             return function(*arguments)
 
         return call
 
-    monkeypatch.setattr(Trainer, "step", interrupted(Trainer.step, "step", 9))
-    monkeypatch.setattr(runner, "_measured", interrupted(runner._measured, "measured", 3))
+    # A training handles the signal itself, and ends after its step.
+    signalled = interrupted(Trainer.step, "step", 9, lambda: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(Trainer, "step", signalled)
+    monkeypatch.setattr(runner, "_measured", interrupted(runner._measured, "measured", 3, ctrl_c))
     assert bench(*words, "-o", parts).code == 130  # in the third step of the second network
     assert calls == {"step": 9, "measured": 0}
     assert len(list((parts / "models").glob("*.checkpoint"))) == 1
