@@ -117,3 +117,13 @@ def _means(path, column: str) -> dict[tuple[str, str], float]:
             for row in csv.DictReader(file)
             if row[column]
         }
+
+
+def test_ablations_of_the_papers_size_are_measured_at_all_levels(score_data):
+    from pdflow.bench.cases import Options
+
+    for name in ("architecture", "augment-dims", "masked-dims"):
+        cells = TABLES[name].cells(Options(score_data, score_data, shapes=1))
+        assert [cell.name for cell in cells] == ["2 %"]
+        cells = TABLES[name].cells(Options(score_data, score_data, shapes=1, size="paper"))
+        assert [cell.name for cell in cells] == ["1 %", "2 %", "3 %"]

@@ -73,6 +73,13 @@ def test_networks_that_were_trained_otherwise_are_not_compared():
     assert found.figures == "CD e-4: L = 8 5.00, forward + MLP 6.00; small, 9 steps"
 
 
+def test_only_cells_that_all_rows_have_are_compared():
+    whole = Row("noisy", "reference", "", {("10K", "2 %", "cd"): 8.0, ("10K", "3 %", "cd"): 20.0})
+    network = Row("D_m = 0 (small, 9 steps)", "ours", "", {("10K", "2 %", "cd"): 8.0})
+    found = judge({"masked-dims": Grid((), (whole, network), ())})
+    assert [each.holds for each in found if each.table == "masked-dims"] == [True]
+
+
 def test_ours_must_be_first_in_every_cell():
     def table(ours: float, peer: float) -> Grid:
         one, other = grid({"pdflow": ours}), grid({"cgal-jet": peer}, "peer")

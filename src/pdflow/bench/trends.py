@@ -77,7 +77,7 @@ def _training(row: Row) -> str:
 def _seeds(grid: Grid, figures: str) -> str:
     """Mean CDs of the single seeds of rows that the figures name."""
     several = {
-        name: [fmean(_cds(row)) for row in rows if _cds(row)]
+        name: [fmean(_cds(row).values()) for row in rows if _cds(row)]
         for name, rows in _measured(grid).items()
         if len(rows) > 1 and f"{name} " in figures
     }
@@ -85,9 +85,11 @@ def _seeds(grid: Grid, figures: str) -> str:
     return f"by seed {', '.join(listed)}" if listed else ""
 
 
-def _cds(row: Row) -> list[float]:
-    """CD of a row in all of its cells."""
-    return [value for (_, _, column), value in row.values.items() if column == "cd"]
+def _cds(row: Row) -> dict[tuple[str, str], float]:
+    """CD of a row by its cells."""
+    return {
+        (part, cell): value for (part, cell, column), value in row.values.items() if column == "cd"
+    }
 
 
 def _vanilla_flow(grid: Grid) -> Verdict | None:
@@ -181,9 +183,16 @@ def _cds_in(grid: Grid, block: str, cell: str, group: str) -> dict[str, float]:
 
 
 def _mean_cds(grid: Grid, names: tuple[str, ...]) -> dict[str, float]:
-    """Mean CD over all cells of the named measured rows; their names may end in (N steps)."""
+    """Mean CD of the named measured rows over the cells that all of them have.
+
+    Their names may end in (N steps).
+    """
     found = _measured(grid)
-    cds = {name: [cd for row in found.get(name, ()) for cd in _cds(row)] for name in names}
+    rows = [row for name in names for row in found.get(name, ())]
+    common = set.intersection(*(set(_cds(row)) for row in rows)) if rows else set()
+    cds = {
+        name: [_cds(row)[cell] for row in found.get(name, ()) for cell in common] for name in names
+    }
     return {name: fmean(values) for name, values in cds.items() if values}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from pdflow.bench.cases import Cell, Options
-from pdflow.bench.score_layout import gaussian_cells
+from pdflow.bench.score_layout import LEVELS, gaussian_cells
 from pdflow.bench.tables.table import Table, noisy_input
 from pdflow.bench.variants import SIZES, Training, Variant
 
@@ -31,12 +31,11 @@ def ablation_table(
     variants: Callable[[Training], list[Variant]],
     levels: tuple[float, ...] = (LEVEL,),
 ) -> Table:
-    """A table of variants on 10K points of PUSet."""
+    """A table of variants on 10K points of PUSet; those of the paper's size at all levels."""
 
     def cells(options: Options) -> list[Cell]:
-        chosen = replace(
-            options, points=options.points or (POINTS,), levels=options.levels or levels
-        )
+        own = LEVELS if options.size == "paper" else levels
+        chosen = replace(options, points=options.points or (POINTS,), levels=options.levels or own)
         return gaussian_cells(chosen, METRICS)
 
     return Table(name, title, shows, source, NOTE, cells, noisy_input, variants)
