@@ -3,14 +3,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pdflow.geometry.frame import unit_sphere
+from pdflow.geometry.axes import OwnFrame
 from pdflow.noise.sampling import Sample, stable_sample
 
 POINTS = np.random.default_rng(0).uniform(-1, 1, (20_000, 3)) * [1, 1, 0]
 
 
 def sample(points: np.ndarray, wanted: int = 1000, seed: int = 0) -> Sample:
-    return stable_sample(points, unit_sphere(points), wanted, seed)
+    return stable_sample(points, OwnFrame.of(points), wanted, seed)
 
 
 def test_has_about_as_many_points_as_wanted_in_all_places() -> None:
@@ -64,7 +64,7 @@ def test_clumps_that_are_far_apart_are_sampled_too(seed: int) -> None:
     """Each clump lies in one cell: all of them could be left out, and an estimate had no points."""
     clump = np.random.default_rng(seed).normal(size=(3000, 3))
     points = np.concatenate([clump, clump[::-1] + 1e9])
-    sample = stable_sample(points, unit_sphere(points), 500, seed)
+    sample = stable_sample(points, OwnFrame.of(points), 500, seed)
     assert len(sample.rows) > 60
     assert np.isfinite(sample.weights).all()
 

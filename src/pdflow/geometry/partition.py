@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pdflow.geometry.arrays import FloatArray, IntArray
+from pdflow.geometry.axes import OwnFrame
 from pdflow.geometry.morton import Grid, morton_keys
 
 
@@ -27,7 +28,8 @@ def interleave(
     [4, 4, 3]
     """
     if cells is None or grid is None:
-        order = np.argsort(morton_keys(points), kind="stable")
+        # In its own frame a cloud is divided alike, however it is turned.
+        order = np.argsort(morton_keys(OwnFrame.of(points).apply(points)), kind="stable")
         return [order[start::parts] for start in range(parts)]
     order = np.lexsort((grid.keys(points), cells))
     _, first, place = np.unique(cells[order], return_index=True, return_inverse=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pdflow.compiled import compiled
 from pdflow.errors import PdflowError
 from pdflow.geometry.arrays import FloatArray, IntArray
+from pdflow.geometry.axes import axes_of_patches
 from pdflow.geometry.farthest import farthest_point_sampling, farthest_points_of_groups
 from pdflow.geometry.frame import Frame
 from pdflow.geometry.neighbors import NeighborSearch
@@ -192,14 +193,16 @@ def _grow(
 
 @dataclass(frozen=True)
 class PatchFrames:
-    """For each patch, the map x -> (x - origin) / scale + offset into the network's frame.
+    """For each patch, the map x -> (x - origin) / scale, turned by axes, + offset.
 
     origin (P, 3), scale (P,), offset (P, 3)
+    axes   (P, 3, 3) directions, as columns, that become the axes of the network's frame
     """
 
     origin: FloatArray
     scale: FloatArray
     offset: FloatArray
+    axes: FloatArray
 
     def cut(self, points: FloatArray, rows: IntArray) -> FloatArray:
         """Rows (P, N) of a cloud (M, 3), as patches (P, N, 3) in the network's frame."""
@@ -214,11 +217,11 @@ class PatchFrames:
         return moved
 
     def __getitem__(self, part: slice) -> PatchFrames:
-        return PatchFrames(self.origin[part], self.scale[part], self.offset[part])
+        return PatchFrames(*(whole[part] for whole in self._parts))
 
     @property
-    def _parts(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        return self.origin, self.scale, self.offset
+    def _parts(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        return self.origin, self.scale, self.offset, self.axes
 
 
 @compiled
@@ -230,14 +233,20 @@ def _cut(
     origin: FloatArray,
     scale: FloatArray,
     offset: FloatArray,
+    axes: FloatArray,
     patches: FloatArray,
 ) -> None:
     for patch in range(start, stop):
         for place in range(rows.shape[1]):
             row = rows[patch, place]
+            x = (points[row, 0] - origin[patch, 0]) / scale[patch]
+            y = (points[row, 1] - origin[patch, 1]) / scale[patch]
+            z = (points[row, 2] - origin[patch, 2]) / scale[patch]
             for axis in range(3):
-                shifted = points[row, axis] - origin[patch, axis]
-                patches[patch, place, axis] = shifted / scale[patch] + offset[patch, axis]
+                turned = x * axes[patch, 0, axis]
+                turned += y * axes[patch, 1, axis]
+                turned += z * axes[patch, 2, axis]
+                patches[patch, place, axis] = turned + offset[patch, axis]
 
 
 @compiled
@@ -248,13 +257,19 @@ def _undo(
     origin: FloatArray,
     scale: FloatArray,
     offset: FloatArray,
+    axes: FloatArray,
     moved: FloatArray,
 ) -> None:
     for patch in range(start, stop):
         for place in range(patches.shape[1]):
+            x = patches[patch, place, 0] - offset[patch, 0]
+            y = patches[patch, place, 1] - offset[patch, 1]
+            z = patches[patch, place, 2] - offset[patch, 2]
             for axis in range(3):
-                shifted = patches[patch, place, axis] - offset[patch, axis]
-                moved[patch, place, axis] = shifted * scale[patch] + origin[patch, axis]
+                turned = x * axes[patch, axis, 0]
+                turned += y * axes[patch, axis, 1]
+                turned += z * axes[patch, axis, 2]
+                moved[patch, place, axis] = turned * scale[patch] + origin[patch, axis]
 
 
 def patch_frames(
@@ -274,13 +289,18 @@ def patch_frames(
                   end, so that the network knows its density
     trained_size  points of a training patch; the radius of a smaller patch is extrapolated to it
     centred       whether training patches had their seed at the origin; otherwise the seed
-                  stays where the unit sphere has it
+                  stays where the unit sphere has it, and axes keep their directions
 
-    The map moves and scales with the cloud, so denoising does too.
+    The map moves and scales with the cloud, so denoising does too. Centred patches are turned to
+    their principal axes as well: a network that was trained in all orientations answers them all
+    alike, but not equally, and so a rotation of the cloud does not change the answer.
     """
     origin = points[patches.seeds]
     radii = patches.radii * np.sqrt(trained_size / patches.rows.shape[1])
     wanted = np.clip(radii / sphere.scale, *known_radii)
     scale = np.where(radii > 0, radii / wanted, sphere.scale)
-    offset = np.zeros_like(origin) if centred else sphere.apply(origin)
-    return PatchFrames(origin, scale, offset)
+    upright = np.tile(np.eye(3), (len(patches), 1, 1))
+    if not centred:
+        return PatchFrames(origin, scale, sphere.apply(origin), upright)
+    frames = PatchFrames(origin, scale, np.zeros_like(origin), upright)
+    return replace(frames, axes=axes_of_patches(frames.cut(points, patches.rows)))

@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdflow.geometry.arrays import FloatArray, finite_points
-from pdflow.geometry.frame import Frame, unit_sphere
+from pdflow.geometry.axes import OwnFrame
+from pdflow.geometry.frame import unit_sphere
 from pdflow.geometry.seeds import generator
 from pdflow.noise.network import Network, load_network, weighted_quantile
 from pdflow.parallel import fill_rows
@@ -150,8 +151,8 @@ def estimate_noise(points: ArrayLike | NeighborSearch, seed: int = 0) -> NoiseEs
 
     The estimate scales with the cloud and does not change when the cloud moves, up to rounding.
     The order of rows and duplicates do not matter. A change of coordinates by 1e-7 of the cloud's
-    size changes it by less than 0.1 %. A rotation selects other query points, which changes it by
-    about one percent.
+    size changes it by less than 0.1 %. A rotation changes the radius of the bounding box, in which
+    `relative` is measured, but not sigma.
 
     >>> rng = np.random.default_rng(0)
     >>> plane = rng.random((3000, 3)) * [1, 1, 0]
@@ -178,8 +179,8 @@ def estimate_with(
     given = search.points
     if len(given) < FEWEST_POINTS:
         return NoiseEstimate(0.0, 0.0, _spacing_of_few(search), False)
-    frame = unit_sphere(given)
-    asked = stable_sample(given, frame, QUERIES, seed)
+    frame, own = unit_sphere(given), OwnFrame.of(given)
+    asked = stable_sample(given, own, QUERIES, seed)
     queries = given[asked.rows]
     sq_distances, near = search.knn(queries, neighbors_of(len(given)))
     if not sq_distances[:, 1].all():  # duplicates
@@ -187,7 +188,7 @@ def estimate_with(
     seen = describe_neighbors(given, near, queries, unit=frame.scale)
     spacing = weighted_quantile(seen.nearest, asked.weights, 0.5)
     level = _agree(network, seen, queries, asked)
-    level = _thinned(network, level, given, frame, len(given), seed)
+    level = _thinned(network, level, given, frame.scale, own, len(given), seed)
     return NoiseEstimate(
         level.sigma * frame.scale,
         level.sigma / max(1 - RADIUS_EXCESS * level.sigma, 0.5),
@@ -229,11 +230,17 @@ class _Level(NamedTuple):
 
 
 def _thinned(
-    network: Network, level: _Level, points: FloatArray, frame: Frame, count: int, seed: int
+    network: Network,
+    level: _Level,
+    points: FloatArray,
+    unit: float,
+    frame: OwnFrame,
+    count: int,
+    seed: int,
 ) -> _Level:
     """The level, blended with that of a thinned cloud where it exceeds the neighbourhoods.
 
-    points  (M, 3) all points of the cloud
+    points  (M, 3) all points of the cloud, `unit`, their radius, and `frame`, their own
     count   points, more or less, at the density of the level
 
     Between the two RATIOS both have a share, so that the result changes smoothly with the noise.
@@ -253,9 +260,9 @@ def _thinned(
     asked = left.first(QUERIES / len(points))
     queries = points[asked.rows]
     near = knn(thin, queries, neighbors_of(len(thin), MEAN_WEIGHT))[1]
-    seen = describe_neighbors(thin, near, queries, left.weights, frame.scale)
+    seen = describe_neighbors(thin, near, queries, left.weights, unit)
     deeper = _agree(network, seen, queries, asked)
-    deeper = _thinned(network, deeper, points, frame, fewer, seed)
+    deeper = _thinned(network, deeper, points, unit, frame, fewer, seed)
     if share == 1:
         return deeper
     return _Level(

@@ -15,11 +15,11 @@ import numpy as np
 
 from pdflow.compiled import compiled
 from pdflow.geometry.arrays import FloatArray, IntArray
-from pdflow.geometry.frame import Frame
+from pdflow.geometry.axes import OwnFrame
 from pdflow.geometry.seeds import generator
 from pdflow.parallel import run_in_threads
 
-CELLS_PER_SPACING = 4.0
+CELLS_PER_SPACING = 2.4
 """Cells over the distance between points: mostly one point in a cell, so they are independent."""
 
 FEWEST_SHARE, FINER, MOST_REFINED = 0.125, 16.0, 9
@@ -30,7 +30,8 @@ MARGIN = 0.1
 """Share of a cell next to its border where weights fall from 1 to 0."""
 
 AXES = np.array([[0.8165, 0.4082, 0.4082], [-0.5222, 0.8387, 0.1543], [-0.2471, -0.3606, 0.8994]])
-"""Directions of the cells' axes, which no grid of points is aligned with."""
+"""Directions of the cells' axes in the cloud's own frame, which no grid of points is aligned with.
+"""
 
 _NUMBERS_IN_CACHE, _MOST_RANGES = 16_384, 63
 
@@ -55,13 +56,13 @@ class Sample(NamedTuple):
         return Sample(self.rows[part], self.weights[part], self.numbers[part])
 
 
-def stable_sample(points: FloatArray, frame: Frame, wanted: int, seed: int = 0) -> Sample:
+def stable_sample(points: FloatArray, frame: OwnFrame, wanted: int, seed: int = 0) -> Sample:
     """About `wanted` of `points` (M, 3), all of them with weight 1 if there are no more.
 
-    frame  brings the points into the unit sphere
+    frame  the cloud's own: cells turn with the cloud, so a rotation chooses the same points
 
     >>> points = np.random.default_rng(0).uniform(-1, 1, (5000, 3))
-    >>> sample = stable_sample(points, Frame(np.zeros(3), 1.0), 500)
+    >>> sample = stable_sample(points, OwnFrame.of(points), 500)
     >>> bool(abs(len(sample.rows) - 500) < 100 and sample.weights.max() == 1)
     True
     """
@@ -79,12 +80,13 @@ def stable_sample(points: FloatArray, frame: Frame, wanted: int, seed: int = 0) 
 
 
 def _sample_cells(
-    points: FloatArray, frame: Frame, limit: float, cells: float, seed: int
+    points: FloatArray, frame: OwnFrame, limit: float, cells: float, seed: int
 ) -> Sample:
     """The share `limit` of `points` (M, 3), by cells of which `cells` make a unit."""
     rng = generator(seed)
     salt = rng.integers(2**63, dtype=np.uint64)
-    grid = _Grid(frame.center, frame.scale, cells, rng.random(3))
+    directions = np.einsum("ai,ji->aj", AXES, frame.axes)
+    grid = _Grid(frame.center, frame.scale, directions, cells, rng.random(3))
     all_numbers = np.empty(len(points))
     run_in_threads(_number_cells, len(points), points, grid, salt, all_numbers)
     rows, numbers = _sorted_below(all_numbers, limit)
@@ -111,16 +113,17 @@ def _sorted_below(numbers: FloatArray, limit: float) -> tuple[IntArray, FloatArr
 
 
 class _Grid(NamedTuple):
-    """Cells: `cells` of them make a unit of the frame of `center` (3,) and `scale`, and they are
-    shifted by `offsets` (3,)."""
+    """Cells along `directions` (3, 3), as rows: `cells` of them make a unit of the frame of
+    `center` (3,) and `scale`, and they are shifted by `offsets` (3,)."""
 
     center: FloatArray
     scale: float
+    directions: FloatArray
     cells: float
     offsets: FloatArray
 
 
-def _sort_cells(rows: IntArray, numbers: FloatArray, points: FloatArray, frame: Frame) -> None:
+def _sort_cells(rows: IntArray, numbers: FloatArray, points: FloatArray, frame: OwnFrame) -> None:
     """Sort the points of each cell, which have one number, by their places.
 
     rows  (S,) of points (M, 3), ascending in their numbers (S,), changed in place
@@ -238,11 +241,12 @@ def _weigh(
 
 @compiled
 def _along(points: FloatArray, row: int, axis: int, grid: _Grid) -> float:
-    """Where a point lies along one of AXES, in cells."""
+    """Where a point lies along one of the directions, in cells."""
     x = (points[row, 0] - grid.center[0]) / grid.scale
     y = (points[row, 1] - grid.center[1]) / grid.scale
     z = (points[row, 2] - grid.center[2]) / grid.scale
-    along = x * AXES[axis, 0] + y * AXES[axis, 1] + z * AXES[axis, 2]
+    direction = grid.directions[axis]
+    along = x * direction[0] + y * direction[1] + z * direction[2]
     cells: float = along * grid.cells + grid.offsets[axis]
     return cells
 
