@@ -113,40 +113,31 @@ def load_examples(file: Path) -> Examples:
         return Examples(**arrays)
 
 
-class _Collected:
-    """Clouds of one source."""
-
-    def __init__(self) -> None:
-        self.rows: list[Examples] = []
-
-    def add(
-        self,
-        points: np.ndarray,
-        sigma: np.ndarray,
-        correlated: float,
-        source: int,
-        kind: str,
-        rng: np.random.Generator,
-    ) -> None:
-        """Describe some of `points` (M, 3), whose effective sigma (M,) is NaN for outliers."""
-        points, first = np.unique(points, axis=0, return_index=True)
-        sigma = sigma[first]
-        radius = unit_sphere(points).scale
-        level = float(np.sqrt(np.nanmean(sigma**2)))
-        rows = rng.choice(len(points), QUERIES, replace=len(points) < QUERIES)
-        seen = describe(points, points[rows])
-        known = np.where(np.isnan(sigma[rows]), level, sigma[rows])
-        self.rows.append(
-            Examples(
-                seen.description[None].astype(np.float32),
-                (seen.reach[None] / radius).astype(np.float32),
-                (known[None] / radius).astype(np.float32),
-                np.array([level / radius], np.float32),
-                np.array([correlated if level > 0 else np.nan], np.float32),
-                np.array([source]),
-                np.array([kind]),
-            )
-        )
+def described(
+    points: np.ndarray,
+    sigma: np.ndarray,
+    correlated: float,
+    source: int,
+    kind: str,
+    rng: np.random.Generator,
+) -> Examples:
+    """One cloud: some of `points` (M, 3), whose effective sigma (M,) is NaN for outliers."""
+    points, first = np.unique(points, axis=0, return_index=True)
+    sigma = sigma[first]
+    radius = unit_sphere(points).scale
+    level = float(np.sqrt(np.nanmean(sigma**2)))
+    rows = rng.choice(len(points), QUERIES, replace=len(points) < QUERIES)
+    seen = describe(points, points[rows])
+    known = np.where(np.isnan(sigma[rows]), level, sigma[rows])
+    return Examples(
+        seen.description[None].astype(np.float32),
+        (seen.reach[None] / radius).astype(np.float32),
+        (known[None] / radius).astype(np.float32),
+        np.array([level / radius], np.float32),
+        np.array([correlated if level > 0 else np.nan], np.float32),
+        np.array([source]),
+        np.array([kind]),
+    )
 
 
 # Shapes of PUSet
@@ -171,20 +162,22 @@ def clean_points(pack: Path, resolution: int, name: str) -> np.ndarray:
 
 def shape_examples(pack: Path, shape: int) -> Examples:
     name = shape_names(pack)[shape]
-    collected = _Collected()
+    clouds = []
     for number in range(SHAPE_CLOUDS + SHAPE_SCANS):
         rng = np.random.default_rng([SEED, 1, shape, number])
         points = varied(clean_points(pack, int(rng.choice(RESOLUTIONS)), name), rng)
         if number >= SHAPE_CLOUDS:
             noisy, correlated, kind = with_any_noise(as_scan(points, rng), rng)
-            collected.add(noisy.points, noisy.sigma, correlated, shape, f"shape {kind}", rng)
+            clouds.append(
+                described(noisy.points, noisy.sigma, correlated, shape, f"shape {kind}", rng)
+            )
             continue
         sigma = random_sigma(points, rng)
         noisy = points + sigma * random_offsets(points.shape, rng)
         if rng.random() < 0.15:
             scatter(noisy, rng)
-        collected.add(noisy, np.full(len(noisy), sigma), 0.0, shape, "shape", rng)
-    return joined(collected.rows)
+        clouds.append(described(noisy, np.full(len(noisy), sigma), 0.0, shape, "shape", rng))
+    return joined(clouds)
 
 
 def varied(points: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -287,7 +280,7 @@ def with_any_noise(scan: Scan, rng: np.random.Generator) -> tuple[Measured, floa
 
 
 def scan_examples(seed: int) -> Examples:
-    collected = _Collected()
+    clouds = []
     scan = training_scan(seed, (2000, 12_000))
     for number in range(SCAN_CLOUDS):
         rng = np.random.default_rng([SEED, 2, seed, number])
@@ -297,27 +290,29 @@ def scan_examples(seed: int) -> Examples:
         if rng.random() < 0.1:
             outliers = str(rng.choice(["uniform", "clumped", "rays"]))
             measured = add_outliers(scan, measured, outliers, rng.uniform(0, 0.03), rng)
-        collected.add(measured.points, measured.sigma, correlated, -1 - seed, f"scan {kind}", rng)
-    return joined(collected.rows)
+        clouds.append(
+            described(measured.points, measured.sigma, correlated, -1 - seed, f"scan {kind}", rng)
+        )
+    return joined(clouds)
 
 
 def kind_examples(kind: str) -> Examples:
-    collected = _Collected()
+    clouds = []
     correlated = float(set(KINDS[kind].noises) <= {"correlated", "registration"})
     for seed in range(KIND_CLOUDS):
         rng = np.random.default_rng([SEED, 3, seed])
         count = round(np.exp(rng.uniform(np.log(2000), np.log(12_000))))
         level = 0.0 if rng.random() < 0.15 else np.exp(rng.uniform(np.log(0.0005), np.log(0.02)))
         case = make_case(kind, 10_000 + seed, count, level)
-        collected.add(case.noisy, case.sigma, correlated, -1 - seed, kind, rng)
-    return joined(collected.rows)
+        clouds.append(described(case.noisy, case.sigma, correlated, -1 - seed, kind, rng))
+    return joined(clouds)
 
 
 # Simple shapes
 
 
 def simple_examples() -> Examples:
-    collected = _Collected()
+    clouds = []
     for number in range(SIMPLE_CLOUDS):
         rng = np.random.default_rng([SEED, 4, number])
         count = round(np.exp(rng.uniform(np.log(30), np.log(12_000))))
@@ -327,8 +322,8 @@ def simple_examples() -> Examples:
             across = points @ unit(rng.standard_normal(3))
             sigma[across < np.quantile(across, rng.uniform(0.1, 0.9))] *= rng.choice([0.0, 0.3])
         noisy = points + sigma[:, None] * rng.standard_normal((count, 3))
-        collected.add(noisy, sigma, 0.0, -1 - number, "simple", rng)
-    return joined(collected.rows)
+        clouds.append(described(noisy, sigma, 0.0, -1 - number, "simple", rng))
+    return joined(clouds)
 
 
 def simple_shape(kind: int, count: int, rng: np.random.Generator) -> np.ndarray:
