@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import webbrowser
 from typing import Annotated
 
-import typer
-
+from pdflow.cli.browser import NoOpen, serve
 from pdflow.cli.options import Device, option
 from pdflow.lazy import require
 
@@ -24,9 +22,7 @@ def run(
         str, option("--model MODEL", "Name of a shipped model, or a weight file.")
     ] = "pdflow",
     device: Device = None,
-    no_open: Annotated[
-        bool, option("--no-open", "Print the address without opening a browser.")
-    ] = False,
+    no_open: NoOpen = False,
 ) -> None:
     """Open, denoise and compare clouds in the browser.
 
@@ -42,10 +38,4 @@ def run(
 
     with temporary_folder() as folder:
         server = AppServer(folder, Settings(int(limit * 1e6), model, device, port))
-        typer.echo(f"{server.url} (Ctrl-C ends it)")
-        if not no_open:
-            webbrowser.open(server.url)
-        try:
-            server.run()
-        except KeyboardInterrupt:
-            typer.echo("ended.", err=True)
+        serve(server.url, server.run, no_open)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import webbrowser
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from pdflow.cli.browser import NoOpen, serve
 from pdflow.cli.files import expand_inputs, read_cloud
 from pdflow.cli.options import DropNonfinite, InputFormat, Inputs, option
 from pdflow.errors import PdflowError
-
-if TYPE_CHECKING:
-    from pdflow.viewer.show import Page
 
 NAME = "view"
 
@@ -32,9 +29,7 @@ def run(
         int | None,
         option("--points N", "Thin clouds with more points to N; default: 2,000,000.", min=1),
     ] = None,
-    no_open: Annotated[
-        bool, option("--no-open", "Print the address without opening a browser.")
-    ] = False,
+    no_open: NoOpen = False,
     format: InputFormat = None,
     drop_nonfinite: DropNonfinite = False,
 ) -> None:
@@ -60,20 +55,10 @@ def run(
             typer.echo(f"{path}: {len(cloud.points)} of {cloud.total} points are shown.", err=True)
     page = Page(scene)
     if output is None:
-        _serve(page, no_open)
+        from pdflow.viewer.serve import PageServer
+
+        with PageServer(page) as server:
+            serve(server.url, server.serve_forever, no_open)
     else:
         page.save(output)
         typer.echo(f"{output}: {output.stat().st_size / 1e6:.1f} MB, open it in a browser.")
-
-
-def _serve(page: Page, no_open: bool) -> None:
-    from pdflow.viewer.serve import PageServer
-
-    with PageServer(page) as server:
-        typer.echo(f"{server.url} (Ctrl-C ends it)")
-        if not no_open:
-            webbrowser.open(server.url)
-        try:
-            server.serve_forever()
-        except KeyboardInterrupt:
-            typer.echo("ended.", err=True)
