@@ -47,13 +47,14 @@ def assemble(package: str, title: str, data: str, requests: str, frames: str = "
         f"connect-src {requests}; frame-src {frames}; base-uri 'none'; form-action 'none'"
     )
     parts = {
+        "body": _text(package, "body.html"),
         "policy": f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
         "title": f"<title>{html.escape(title)}</title>",
         "style": f"<style>{style}</style>",
         "data": f'<script type="text/plain" id="data">{data}</script>',
         "script": f'<script type="module">{script}</script>',
     }
-    page = _text(package, "page.html")
+    page = _text(_VIEWER, "base.html")
     for name, text in parts.items():
         page = page.replace(_SOURCE.format(name), text)
     return page
