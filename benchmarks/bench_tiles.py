@@ -5,7 +5,8 @@
     python benchmarks/bench_tiles.py overhead    1M points: CPU seconds in tiles over those as a
                                                  whole (count, and real or small, may follow)
     python benchmarks/bench_tiles.py memory      1M to 30M points at 2 GiB, with a small network
-                                                 (or the numbers of points that follow)
+                                                 (or the numbers of points that follow; the files
+                                                 are LAS, or what --format says)
     python benchmarks/bench_tiles.py workers     two local Dask workers beside one
     python benchmarks/bench_tiles.py paper       what 10^10 points would take, with the times of a
                                                  pass in docs/speed.md
@@ -25,6 +26,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -189,8 +191,9 @@ def in_process(*words: object) -> dict[str, float]:
     return result
 
 
-def memory(folder: Path, first: int, *others: str) -> None:
-    path = folder / "noisy.las"
+def memory(folder: Path, first: int, *others: str, suffix: str = "las") -> None:
+    path = folder / f"noisy.{suffix}"
+    print(f"files of format {suffix}")
     make_file(path, TILE)
     in_process(path, TILE, "tiles", "small")  # compiles what is not in the cache yet
     rows = []
@@ -321,6 +324,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("what", choices=("equal", "overhead", "memory", "workers", "paper", "one"))
     parser.add_argument("rest", nargs="*")
+    parser.add_argument("--format", default="las", help="of the files of `memory`")
     given = parser.parse_args()
     if given.what == "one":
         path, count, way, network = given.rest
@@ -336,7 +340,7 @@ def main() -> None:
     jobs: dict[str, Callable[..., None]] = {
         "equal": equal,
         "overhead": overhead,
-        "memory": memory,
+        "memory": partial(memory, suffix=given.format),
         "workers": workers,
         "paper": paper,
     }
