@@ -84,7 +84,7 @@ def test_a_figure_of_a_cloud_in_tiles_shows_a_sample(
     assert "uncertainty" in read(tmp_path / "clean.ply").attributes
 
 
-@pytest.mark.parametrize(("source", "target"), [("a.npy", "b.ply"), ("a.ply", "b.e57")])
+@pytest.mark.parametrize(("source", "target"), [("a.npz", "b.ply"), ("a.ply", "b.npz")])
 def test_formats_that_are_not_read_in_parts_must_fit(
     pdflow: Callable, tmp_path: Path, network: Path, source: str, target: str
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pdflow import PointCloud, read, write
+from pdflow import PointCloud, open_reader, open_writer, read, write
 from pdflow.errors import LossWarning, PdflowError
+from pdflow.io.stream import Header
 
 Same = Callable[[PointCloud, PointCloud], None]
 POINTS = np.arange(12.0).reshape(4, 3) + 0.1
@@ -184,3 +186,39 @@ def test_points_in_columns_are_refused(tmp_path: Path) -> None:
         read(tmp_path / "a.npy")
     np.save(tmp_path / "b.npy", np.zeros((3, 9)))
     assert len(read(tmp_path / "b.npy").attributes) == 6
+
+
+@pytest.mark.parametrize("size", [1, 3, 4])
+def test_npy_of_any_kind_in_chunks(tmp_path: Path, size: int) -> None:
+    table = np.zeros((2, 2), [("x", "f4"), ("y", "f4"), ("z", "f4"), ("w", "u2", (2,))])
+    table["x"], table["w"] = [[1, 2], [3, 4]], np.arange(8).reshape(2, 2, 2)
+    wide = np.arange(20, dtype=">i2").reshape(4, 5)
+    for array in (table, np.asfortranarray(table), wide, np.asfortranarray(wide)):
+        np.save(tmp_path / "a.npy", array)
+        whole = read(tmp_path / "a.npy")
+        with open_reader(tmp_path / "a.npy") as reader:
+            assert (reader.header.count, reader.header.point_dtype) == (4, np.float32)
+            chunks = list(reader.chunks(size))
+        assert [len(chunk) for chunk in chunks] == [min(size, 4 - i) for i in range(0, 4, size)]
+        joined = PointCloud.concatenate(chunks)
+        np.testing.assert_array_equal(joined.points, whole.points)
+        for name, values in whole.attributes.items():
+            np.testing.assert_array_equal(joined.attributes[name], values)
+
+
+@pytest.mark.parametrize("names", [(), ("intensity", "'shape': (0,"), ("x",), ("Höhe",)])
+def test_npy_in_chunks_has_the_bytes_that_numpy_saves(
+    tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    points = np.random.default_rng(0).normal(size=(1234, 3))
+    cloud = PointCloud(points, {name: np.arange(1234, dtype="u2") for name in names})
+    with open_writer(tmp_path / "a.npy", Header.of(cloud)) as writer:
+        for start in range(0, 1234, 100):
+            writer.write(cloud[start : start + 100])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of the newer NPY version for some names
+        np.save(tmp_path / "b.npy", np.load(tmp_path / "a.npy"))
+    assert (tmp_path / "a.npy").read_bytes() == (tmp_path / "b.npy").read_bytes()
+    back = read(tmp_path / "a.npy")
+    np.testing.assert_array_equal(back.points, points)
+    assert list(back.attributes) == list(names)

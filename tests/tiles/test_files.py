@@ -12,6 +12,9 @@ import pytest
 from pdflow.cloud import PointCloud
 from pdflow.errors import PdflowError
 from pdflow.io import read, write
+from pdflow.model import PDFlow
+from pdflow.pipeline.denoise import Denoiser
+from pdflow.tiles.assemble import Results
 from pdflow.tiles.run import TileRun
 
 MakeRun = Callable[..., TileRun]
@@ -81,6 +84,68 @@ def test_formats_keep_rows_and_attributes(
     assert np.linalg.norm(shift, axis=1).mean() > 0.01
     if suffix == ".ply":
         assert np.allclose(after.attributes["displacement"], shift, atol=1e-6)
+
+
+@pytest.fixture
+def scans(tmp_path: Path, strip: PointCloud) -> Path:
+    """An E57 file of three scans with poses, whose points are not sorted along the strip."""
+    turn = {"w": 0.8, "x": 0.0, "y": 0.0, "z": 0.6}
+    headers = [
+        {
+            "guid": f"{{{number}}}",
+            "name": f"station {number}",
+            "pose": {"rotation": turn, "translation": {"x": 4e5 + number, "y": 5e6, "z": 100.0}},
+        }
+        for number in range(3)
+    ]
+    number = np.repeat(np.arange(3, dtype=np.int32), [3000, 500, 4500])
+    cloud = PointCloud(
+        strip.points, {**strip.attributes, "scan": number}, {"e57": {"scans": headers}}
+    )
+    write(tmp_path / "scans.e57", cloud)
+    return tmp_path / "scans.e57"
+
+
+def test_scans_in_tiles_equal_the_whole(
+    tmp_path: Path, scans: Path, tile_run: MakeRun, small_model: PDFlow
+) -> None:
+    before, target = read(scans), tmp_path / "clean.e57"
+    whole = Denoiser(small_model, iterations=1, partitions=1, outliers="mark")(before).cloud
+    write(tmp_path / "whole.e57", whole)
+    tile_run([scans], [target], iterations=1, outliers="mark")()
+    after, expected = read(target), read(tmp_path / "whole.e57")
+    assert after.metadata == expected.metadata == before.metadata
+    assert list(after.attributes) == list(expected.attributes)
+    for name, values in expected.attributes.items():
+        assert after.attributes[name].dtype == values.dtype
+        assert np.array_equal(after.attributes[name], values), name
+    gaps = np.linalg.norm(after.points - expected.points, axis=1)
+    assert np.mean(gaps < 1e-3) > 0.999
+    assert np.linalg.norm(after.points - before.points, axis=1).mean() > 0.01
+
+
+def test_scans_that_were_stopped_while_they_were_written(
+    tmp_path: Path, scans: Path, tile_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "clean.e57"
+    tile_run([scans], [target], iterations=1)()
+    straight = target.read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr("pdflow.tiles.index.CHUNK", 1000)
+        taken = Results.take
+
+        def take_some(self: Results, points: np.ndarray) -> np.ndarray:
+            if self.taken.sum() > 3500:
+                raise KeyboardInterrupt
+            return taken(self, points)
+
+        patch.setattr(Results, "take", take_some)
+        with pytest.raises(KeyboardInterrupt):
+            tile_run([scans], [target], iterations=1)()
+    assert target.read_bytes() == straight
+    target.unlink()
+    tile_run([scans], [target], iterations=1)()
+    assert target.read_bytes() == straight
 
 
 def test_nan_is_refused_or_dropped(tmp_path: Path, strip: PointCloud, tile_run: MakeRun) -> None:

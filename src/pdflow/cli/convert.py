@@ -41,8 +41,8 @@ def run(
     """Convert clouds or meshes to another format.
 
     All attributes and metadata are kept; a warning names what the other format cannot hold.
-    Files are converted in chunks if both formats allow it (LAS, LAZ, binary PLY and text), so they
-    need not fit in memory.
+    Files are converted in chunks if both formats allow it (LAS, LAZ, E57, PLY, NPY and text), so
+    they need not fit in memory.
     """
     inputs, output = split_output(files, output)
     jobs = plan_jobs(expand_inputs(inputs), output, suffix_of(to))

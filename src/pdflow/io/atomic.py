@@ -75,6 +75,23 @@ def atomic_path(path: Path, suffix: str | None = None) -> Iterator[Path]:
         _UNFINISHED.discard(temporary)
 
 
+@contextmanager
+def moved_aside(path: Path) -> Iterator[Path]:
+    """Move an unfinished file to a longer name; it is removed when the block ends.
+
+    So a writer can begin again at `path`, and copy what it has written so far.
+    """
+    handle, name = tempfile.mkstemp(
+        prefix=f"{path.name[:60]}.", suffix=path.suffix, dir=path.parent
+    )
+    os.close(handle)
+    try:
+        path.replace(name)
+        yield Path(name)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
 @cache
 def _remove_stale_files(folder: Path) -> None:
     """Remove what killed processes left in a folder; once in a process, as folders may be large."""

@@ -17,6 +17,8 @@ from __future__ import annotations
 import ast
 import math
 import warnings
+from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,7 +28,7 @@ from numpy.typing import NDArray
 from pdflow.cloud import PointCloud
 from pdflow.errors import PdflowError
 from pdflow.io.losses import warn_of_losses
-from pdflow.io.stream import CHUNK
+from pdflow.io.stream import CHUNK, Header, Reader, Writer, fields_of
 from pdflow.io.tabular.columns import COORDINATES, Dialect, plan_reading
 
 MAGIC = b"\x93NUMPY"
@@ -41,33 +43,109 @@ class PickledError(PdflowError):
     """An array holds Python objects, which could run any code when unpickled."""
 
 
-def read(path: Path) -> PointCloud:
-    """Read the cloud in an NPY file."""
-    with path.open("rb") as file:
-        array = read_array(file, path.stat().st_size, str(path))
-    if not array.size:
-        raise PdflowError(f"{path} holds no points: choose another file.")
-    if array.dtype.names is not None:
-        return _from_table(array.ravel(), path)
-    if array.ndim != 2 or array.shape[1] < 3 or array.dtype.kind not in "iuf":
-        raise PdflowError(
-            f"{path} holds {describe(array)}, not points: save numbers of shape (M, 3) or a "
-            "structured array with fields x, y, z."
-        )
-    if len(array) == 3 and array.shape[1] > _MOST_COLUMNS:
-        raise PdflowError(
-            f"{path} holds {describe(array)}, which looks like one column per point: save it "
-            "transposed, with one row per point."
-        )
-    extra = {f"column_{i}": array[:, i].copy() for i in range(3, array.shape[1])}
-    return PointCloud(array[:, :3], extra)
+def open_reader(path: Path) -> Reader:
+    """Open an NPY file; one in Fortran order, column after column, is read at once."""
+    return NpyReader(path)
 
 
-def write(path: Path, cloud: PointCloud) -> None:
-    """Write points and attributes as one array."""
-    losses = [f"metadata {key!r}" for key in cloud.metadata]
-    held = {}
-    for name, values in cloud.attributes.items():
+def open_writer(path: Path, header: Header) -> Writer:
+    """Write points and attributes as one array, in chunks."""
+    return NpyWriter(path, header)
+
+
+class NpyReader(Reader):
+    """An array whose rows are read in chunks."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._whole = path, None
+        with path.open("rb") as file:
+            self._dtype, shape, is_fortran, self._start = _checked_header(
+                file, path.stat().st_size, str(path)
+            )
+        if not math.prod(shape):
+            raise PdflowError(f"{path} holds no points: choose another file.")
+        table = self._dtype.names is not None
+        what = f"{path} holds {describe(self._dtype, shape)}"
+        if not table and (len(shape) != 2 or shape[1] < 3 or self._dtype.kind not in "iuf"):
+            raise PdflowError(
+                f"{what}, not points: save numbers of shape (M, 3) or a structured array with "
+                "fields x, y, z."
+            )
+        if not table and shape[0] == 3 and shape[1] > _MOST_COLUMNS:
+            raise PdflowError(
+                f"{what}, which looks like one column per point: save it transposed, with one row "
+                "per point."
+            )
+        count = math.prod(shape) if table else shape[0]
+        self._row = () if table else shape[1:]
+        if is_fortran and len(shape) > 1:
+            with path.open("rb") as file:
+                whole = read_array(file, path.stat().st_size, str(path))
+            self._whole = whole.reshape(count, *self._row)
+        first = _cloud(np.zeros((0, *self._row), self._dtype), path)
+        coordinates = _coordinate_type(self._dtype)
+        single = np.can_cast(coordinates, np.float32, "safe")
+        dtype = np.dtype(np.float32 if single else np.float64)
+        self.header = Header(count, fields_of(first), {}, dtype)
+
+    def chunks(self, size: int = CHUNK) -> Iterator[PointCloud]:
+        """Clouds of at most `size` points, in file order."""
+        total = self.header.count or 0
+        with self._path.open("rb") as file:
+            file.seek(self._start)
+            for start in range(0, total, size):
+                count = min(size, total - start)
+                if self._whole is not None:
+                    rows = self._whole[start : start + count]
+                else:
+                    number = count * math.prod(self._row)
+                    values = _read_values(file, number, self._dtype, str(self._path))
+                    rows = values.reshape(count, *self._row)
+                yield _cloud(rows, self._path)
+
+
+class NpyWriter(Writer):
+    """An array that grows chunk by chunk; its header gets the number of rows at the end."""
+
+    def __init__(self, path: Path, header: Header) -> None:
+        self._file = path.open("wb")
+        self._losses = [f"metadata {key!r}" for key in header.metadata]
+        self._rows, self._header = 0, b""
+
+    def write(self, chunk: PointCloud) -> None:
+        """Append points."""
+        held, lost = _held(chunk.attributes)
+        array = _to_table(chunk.points, held) if held else chunk.points
+        if not self._header:
+            self._losses += lost
+            empty = BytesIO()
+            write_array(empty, array[:0])
+            self._header = empty.getvalue()
+            self._file.write(self._header)
+        self._file.write(array.view(np.uint8).data)
+        self._rows += len(array)
+
+    def finish(self) -> None:
+        """Write the number of rows, and warn of what was left out."""
+        with self._file:
+            # The last entry is the shape; numpy leaves room for any number behind it.
+            before, entry, after = self._header.rpartition(b"(0,")
+            number = b"(%d," % self._rows
+            spare = len(number) - len(entry)
+            after = after[: len(after) - 1 - spare] + b"\n" if spare else after
+            self._file.seek(0)
+            self._file.write(before + number + after)
+        warn_of_losses("NPY", self._losses)
+
+    def abort(self) -> None:
+        """Close the file without completing it."""
+        self._file.close()
+
+
+def _held(attributes: dict[str, NDArray[Any]]) -> tuple[dict[str, NDArray[Any]], list[str]]:
+    """The attributes that an array can hold, and those that it cannot."""
+    held, losses = {}, []
+    for name, values in attributes.items():
         if values.dtype.hasobject:
             losses.append(f"attribute {name!r} (Python objects)")
         elif not values.dtype.itemsize:
@@ -76,10 +154,7 @@ def write(path: Path, cloud: PointCloud) -> None:
             losses.append(f"attribute {name!r} (not a valid field name)")
         else:
             held[name] = values
-    warn_of_losses("NPY", losses)
-    array = _to_table(cloud.points, held) if held else cloud.points
-    with path.open("wb") as file:
-        write_array(file, array)
+    return held, losses
 
 
 def read_array(file: IO[bytes], size: int, place: str) -> NDArray[Any]:
@@ -87,6 +162,31 @@ def read_array(file: IO[bytes], size: int, place: str) -> NDArray[Any]:
 
     Errors begin with `place`. The size is checked before memory is allocated.
     """
+    dtype, shape, is_fortran, _ = _checked_header(file, size, place)
+    array = _read_values(file, math.prod(shape), dtype, place)
+    return array.reshape(shape, order="F" if is_fortran else "C")
+
+
+def write_array(file: IO[bytes], array: NDArray[Any]) -> None:
+    """Append an array in NPY format without pickling."""
+    with warnings.catch_warnings():  # about the newer NPY version that some names need
+        warnings.simplefilter("ignore", UserWarning)
+        np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=False)
+
+
+def describe(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
+    """An array in words, for errors.
+
+    >>> describe(np.dtype(np.float32), (5, 2))
+    'a (5, 2) array of float32'
+    """
+    return f"a {shape} array of {dtype.name}"
+
+
+def _checked_header(
+    file: IO[bytes], size: int, place: str
+) -> tuple[np.dtype[Any], tuple[int, ...], bool, int]:
+    """What `_read_header` finds, if the stream has the bytes that it promises and no objects."""
     dtype, shape, is_fortran, start = _read_header(file, place)
     if dtype.hasobject:
         raise PickledError(f"{place} holds Python objects, which pdflow never reads: save numbers.")
@@ -101,6 +201,16 @@ def read_array(file: IO[bytes], size: int, place: str) -> NDArray[Any]:
             f"{place}: the header promises {math.prod(shape)} values of no bytes: it is damaged, "
             "fetch or save it again."
         )
+    try:  # it may have too many dimensions, or too long ones beside a zero
+        np.zeros(number := min(1, math.prod(shape))).reshape([1] * len(shape) if number else shape)
+    except ValueError:
+        raise PdflowError(f"{place}: numpy has no arrays of its shape: save it again.") from None
+    return dtype, shape, is_fortran, start
+
+
+def _read_values(file: IO[bytes], number: int, dtype: np.dtype[Any], place: str) -> NDArray[Any]:
+    """The next values (number,) of a stream."""
+    n_bytes = number * dtype.itemsize
     buffer = np.empty(n_bytes, np.uint8)
     filled = 0
     while filled < n_bytes:
@@ -108,27 +218,7 @@ def read_array(file: IO[bytes], size: int, place: str) -> NDArray[Any]:
         if not n_read:
             raise PdflowError(f"{place} ends after {filled} of {n_bytes} bytes: it is truncated.")
         filled += n_read
-    array = buffer.view(dtype) if dtype.itemsize else np.zeros(math.prod(shape), dtype)
-    try:
-        return array.reshape(shape, order="F" if is_fortran else "C")
-    except ValueError:  # too many dimensions, or too long ones beside a zero
-        raise PdflowError(f"{place}: numpy has no arrays of its shape: save it again.") from None
-
-
-def write_array(file: IO[bytes], array: NDArray[Any]) -> None:
-    """Append an array in NPY format without pickling."""
-    with warnings.catch_warnings():  # about the newer NPY version that some names need
-        warnings.simplefilter("ignore", UserWarning)
-        np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=False)
-
-
-def describe(array: NDArray[Any]) -> str:
-    """Shape and dtype in words, for errors.
-
-    >>> describe(np.zeros((5, 2), np.float32))
-    'a (5, 2) array of float32'
-    """
-    return f"a {array.shape} array of {array.dtype.name}"
+    return buffer.view(dtype) if dtype.itemsize else np.zeros(number, dtype)
 
 
 def _read_header(file: IO[bytes], place: str) -> tuple[np.dtype[Any], tuple[int, ...], bool, int]:
@@ -152,6 +242,24 @@ def _read_header(file: IO[bytes], place: str) -> tuple[np.dtype[Any], tuple[int,
     except Exception:  # the header is a Python literal, so any error may come up
         raise PdflowError(f"{place}: its NPY header is damaged: fetch or save it again.") from None
     return dtype, shape, is_fortran, 8 + n_digits + n_bytes
+
+
+def _cloud(rows: NDArray[Any], path: Path) -> PointCloud:
+    """The cloud in numbers (m, C), or in a structured array (m,)."""
+    if rows.dtype.names is not None:
+        return _from_table(rows, path)
+    extra = {f"column_{i}": rows[:, i].copy() for i in range(3, rows.shape[1])}
+    return PointCloud(rows[:, :3], extra)
+
+
+def _coordinate_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The type that holds all coordinates of a valid array."""
+    names = dtype.names
+    if names is None:
+        return dtype
+    if POINTS in names and dtype[POINTS].shape == (3,):
+        return dtype[POINTS].base
+    return np.result_type(*(dtype[n] for n in names if n.lower() in COORDINATES))
 
 
 def _from_table(table: NDArray[Any], path: Path) -> PointCloud:

@@ -176,7 +176,9 @@ def _find_points(path: Path, arrays: Arrays) -> str:
         if name in candidates:
             return name
     if len(candidates) != 1:
-        found = ", ".join(f"{name} ({describe(array)})" for name, array in arrays.items())
+        found = ", ".join(
+            f"{name} ({describe(array.dtype, array.shape)})" for name, array in arrays.items()
+        )
         raise PdflowError(
             f"{path} holds {len(candidates)} arrays that could be the points, among: "
             f"{found or 'nothing'}: name one (M, 3) array of numbers 'points'."

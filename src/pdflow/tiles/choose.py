@@ -125,7 +125,7 @@ def _require_room(
             raise PdflowError(
                 f"{path}: {fmt.name.upper()} is read and written at once, which takes about "
                 f"{say_size(PROCESS + size)}, more than the {say_size(budget)} that a run may "
-                "take: use LAS, LAZ, binary PLY or text, or raise --memory."
+                "take: use LAS, LAZ, E57, PLY, NPY or text, or raise --memory."
             )
 
 

@@ -14,6 +14,7 @@ import pytest
 from pdflow import PointCloud, TriangleMesh, open_reader, read, read_mesh, write, write_mesh
 from pdflow.errors import LossWarning, MissingExtraError, PdflowError
 from pdflow.io import Format, isolation, read_isolated, register_format, unregister_format
+from pdflow.io.stream import MemoryReader
 
 ROWS = np.arange(2500)
 CLOUD = PointCloud(
@@ -67,9 +68,12 @@ def test_the_same_cloud(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
     same(read(path), expected)
 
 
-def test_the_same_chunks_as_often_as_asked_for(isolated: None, tmp_path: Path) -> None:
-    write(tmp_path / "scan.las", CLOUD)
-    with open_reader(tmp_path / "scan.las") as reader:
+@pytest.mark.parametrize("suffix", ["las", "e57"])
+def test_the_same_chunks_as_often_as_asked_for(isolated: None, tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"scan.{suffix}"
+    write(path, CLOUD)
+    with open_reader(path) as reader:
+        assert not isinstance(reader, MemoryReader)
         assert reader.header.count == len(CLOUD)
         for _ in range(2):
             chunks = list(reader.chunks(1000))

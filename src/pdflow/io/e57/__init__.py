@@ -8,8 +8,8 @@ Points that the scanner marked as invalid (`cartesianInvalidState`) have NaN coo
 their direction, `direction` holds it.
 
 The writer computes anew what follows from the points: bounds, the table of points per line (their
-numbers are in `rowIndex` and `columnIndex`), and cartesian coordinates for spherical ones. Files
-are read and written as a whole, and points are written scan by scan.
+numbers are in `rowIndex` and `columnIndex`), and cartesian coordinates for spherical ones. Points
+are written scan by scan.
 """
 
 from __future__ import annotations
@@ -17,35 +17,21 @@ from __future__ import annotations
 from pathlib import Path
 
 from pdflow.cloud import PointCloud
-from pdflow.io.damage import explain_damage
-from pdflow.io.e57.reader import CloudReader
-from pdflow.io.e57.tree import libe57_module
-from pdflow.io.e57.writer import CloudWriter
-from pdflow.io.losses import warn_of_losses
+from pdflow.io.e57.reader import E57Reader
+from pdflow.io.e57.writer import E57Writer
+from pdflow.io.stream import Header
 
 
-def read(path: Path) -> PointCloud:
-    """Read all scans of a file, one after the other, in the common frame."""
-    libe57 = libe57_module("Reading E57")
-    with explain_damage(path, "it is damaged or not an E57 file"):
-        file = libe57.ImageFile(str(path), "r")
-        try:
-            return CloudReader(file, libe57, path).read()
-        finally:
-            file.close()
+def open_reader(path: Path) -> E57Reader:
+    """Open an E57 file: headers are read now, the points of all scans later in chunks."""
+    return E57Reader(path)
+
+
+def open_writer(path: Path, header: Header) -> E57Writer:
+    """Write an E57 file in chunks: the scans of the header, or one if it is not from E57."""
+    return E57Writer(path, header)
 
 
 def write(path: Path, cloud: PointCloud) -> None:
-    """Write the scans of a cloud, or one scan if it did not come from E57."""
-    libe57 = libe57_module("Writing E57")
-    try:
-        file = libe57.ImageFile(str(path), "w")
-        try:
-            lost = CloudWriter(file, libe57, cloud).write()
-            file.close()
-        finally:
-            if file.isOpen():
-                file.cancel()
-    except libe57.E57Exception as error:
-        raise OSError(str(error).splitlines()[0]) from error
-    warn_of_losses("E57", lost)
+    """Write a whole cloud, whose values say what is a scan number or a direction."""
+    E57Writer(path, Header.of(cloud), cloud).write_all([cloud])

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pdflow.io.stream import CHUNK, Field
+from pdflow.io.stream import Field
 from pdflow.io.tabular.plain_types import from_plain, note_of, noted_field, plain_type, to_plain
 
 POSITION = ("cartesianX", "cartesianY", "cartesianZ")
@@ -19,6 +19,11 @@ SPHERICAL = ("sphericalRange", "sphericalAzimuth", "sphericalElevation")
 STATE = "cartesianInvalidState"
 SPHERICAL_STATE = "sphericalInvalidState"
 PREFIX = "pdflow"
+METADATA, ATTRIBUTES = f"{PREFIX}:metadata", f"{PREFIX}:attributes"
+ABSENT = f"{PREFIX}:absent"
+"""In the metadata of a scan: attributes that other scans have and it lacks."""
+
+SCAN, DIRECTION = "scan", "direction"
 EXTENSIONS = {
     PREFIX: "urn:pdflow:e57:1",
     "nor": "http://www.libe57.org/E57_NOR_surface_normals.txt",
@@ -65,6 +70,12 @@ class Column:
         return {f: np.ascontiguousarray(columns[:, i]) for i, f in enumerate(self.fields)}
 
     @property
+    def types(self) -> dict[str, np.dtype[Any]]:
+        """The types of the fields that `set` gives."""
+        plain, _ = plain_type(self.kind.dtype) or (self.kind.dtype, 1)
+        return dict.fromkeys(self.fields, np.dtype(np.int64) if plain == np.uint64 else plain)
+
+    @property
     def default(self) -> bool:
         """Whether a reader finds this attribute without a note."""
         group = GROUPS.get(self.name, (self.name,))
@@ -92,15 +103,15 @@ def columns_to_read(types: Mapping[str, np.dtype[Any]], notes: list[Any]) -> lis
 
 
 def columns_to_write(
-    attributes: Mapping[str, NDArray[Any]], extensions: Mapping[str, str]
+    attributes: Mapping[str, Field], extensions: Mapping[str, str]
 ) -> tuple[list[Column], list[str]]:
-    """Fields for each attribute, and the names of attributes without any."""
+    """Point fields for each attribute, and the names of attributes without any."""
     columns, lost = [], []
     taken: set[str] = set()
-    for name, values in attributes.items():
-        plain, kind = plain_type(values.dtype), Field.of(values)
-        if plain is None or not values.size:
-            lost.append(f"attribute {name!r} ({values.dtype})")
+    for name, kind in attributes.items():
+        plain = plain_type(kind.dtype)
+        if plain is None:
+            lost.append(f"attribute {name!r} ({kind.dtype})")
             continue
         total = plain[1] * kind.columns
         fields: tuple[str, ...]
@@ -132,60 +143,6 @@ def new_field(dtype: np.dtype[Any], file: Any, libe57: ModuleType) -> Any:
         return libe57.FloatNode(file, 0.0, precision)
     limits = np.iinfo(dtype)
     return libe57.IntegerNode(file, 0, int(limits.min), int(limits.max))
-
-
-def read_fields(
-    points: Any, types: Mapping[str, np.dtype[Any]], file: Any, libe57: ModuleType
-) -> dict[str, NDArray[Any]]:
-    """All values of some point fields, (M,) each.
-
-    They are read piece by piece, so that a damaged count allocates no memory.
-    """
-    parts: dict[str, list[NDArray[Any]]] = {name: [] for name in types}
-    if points.childCount() and types:
-        capacity = min(points.childCount(), CHUNK)
-        arrays = {name: np.zeros(capacity, _buffer_type(dtype)) for name, dtype in types.items()}
-        reader = points.reader(_buffers(arrays, capacity, file, libe57))
-        try:
-            while count := reader.read():
-                for name, array in arrays.items():
-                    parts[name].append(array[:count].astype(types[name]))
-        finally:
-            reader.close()
-    return {n: np.concatenate([np.zeros(0, types[n]), *part]) for n, part in parts.items()}
-
-
-def write_fields(
-    points: Any, values: Mapping[str, NDArray[Any]], file: Any, libe57: ModuleType
-) -> None:
-    """Write point fields (M,) into an empty compressed vector."""
-    count = len(next(iter(values.values())))
-    capacity = min(max(count, 1), CHUNK)
-    arrays = {n: np.zeros(capacity, _buffer_type(v.dtype)) for n, v in values.items()}
-    writer = points.writer(_buffers(arrays, capacity, file, libe57))
-    try:
-        for start in range(0, count, capacity):
-            size = min(capacity, count - start)
-            for name, array in arrays.items():
-                array[:size] = values[name][start : start + size]
-            writer.write(size)
-    finally:  # a writer left open would crash the process when it is freed
-        writer.close()
-
-
-def _buffers(
-    arrays: Mapping[str, NDArray[Any]], capacity: int, file: Any, libe57: ModuleType
-) -> Any:
-    buffers = libe57.VectorSourceDestBuffer()
-    for name, array in arrays.items():
-        buffers.append(libe57.SourceDestBuffer(file, name, array, capacity, True, True))
-    return buffers
-
-
-def _buffer_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    # pye57 needs types without byte order, and handles wide integers only as `long long`.
-    wide = dtype.kind in "iu" and dtype.itemsize > 2
-    return np.dtype(np.longlong if wide else dtype.char)
 
 
 def _dtype(node: Any, libe57: ModuleType) -> np.dtype[Any] | None:

@@ -58,8 +58,19 @@ class Pose:
 
     def turned(self, vectors: NDArray[Any]) -> NDArray[Any]:
         """Vectors (M, 3) from the scanner frame to the common frame, of the same dtype."""
-        return (vectors @ self.rotation.T).astype(vectors.dtype) if self.turns else vectors
+        return _product(vectors, self.rotation.T) if self.turns else vectors
 
     def turned_back(self, vectors: NDArray[Any]) -> NDArray[Any]:
         """Vectors (M, 3) from the common frame to the scanner frame, of the same dtype."""
-        return (vectors @ self.rotation).astype(vectors.dtype) if self.turns else vectors
+        return _product(vectors, self.rotation) if self.turns else vectors
+
+
+def _product(vectors: NDArray[Any], matrix: NDArray[np.float64]) -> NDArray[Any]:
+    """`vectors @ matrix`, (M, 3), of the dtype of the vectors.
+
+    The last bits of a matrix product may depend on the number of rows. Here they do not, so that
+    chunks give the bits of the whole.
+    """
+    x, y, z = vectors.astype(np.float64).T
+    columns = [x * a + y * b + z * c for a, b, c in matrix.T]
+    return np.stack(columns, axis=1).astype(vectors.dtype)

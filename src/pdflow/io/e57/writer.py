@@ -1,11 +1,11 @@
-"""Write a cloud as the scans of an E57 file, each with its own frame and header."""
+"""Write a cloud in chunks as the scans of an E57 file, each with its own frame and header."""
 
 from __future__ import annotations
 
-import hashlib
-import uuid
-from functools import partial
-from types import ModuleType
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,154 +13,195 @@ from numpy.typing import NDArray
 
 from pdflow.cloud import PointCloud
 from pdflow.errors import PdflowError
-from pdflow.io.comments import encode_comments
-from pdflow.io.e57.fields import (
-    EXTENSIONS,
-    GROUPS,
-    POSITION,
-    PREFIX,
-    STATE,
-    Column,
-    columns_to_write,
-    new_field,
-    write_fields,
-)
+from pdflow.io.atomic import moved_aside
+from pdflow.io.e57.buffers import read_pieces
+from pdflow.io.e57.fields import DIRECTION, SCAN, STATE, columns_to_write
 from pdflow.io.e57.pose import Pose
-from pdflow.io.e57.tree import TreeWriter, is_xml
+from pdflow.io.e57.scan import Guid, Scan
+from pdflow.io.e57.spill import Spill
+from pdflow.io.e57.target import Root, Target
+from pdflow.io.e57.tree import libe57_module
+from pdflow.io.losses import warn_of_losses
+from pdflow.io.stream import CHUNK, Field, Header, Writer
 
-DERIVED = ("cartesianBounds", "sphericalBounds", "indexBounds", "pointGroupingSchemes", "points")
-"""Header entries of a scan that follow from its points."""
-
-METADATA, ATTRIBUTES = f"{PREFIX}:metadata", f"{PREFIX}:attributes"
-ABSENT = f"{PREFIX}:absent"
-"""In the metadata of a scan: attributes that other scans have and it lacks."""
-
-SCAN, DIRECTION = "scan", "direction"
-_INDEX_BOUNDS = {"row": "rowIndex", "column": "columnIndex", "return": "returnIndex"}
 _MOST_SCANS = 100_000
+_NUMBER, _VECTOR = Field(np.dtype(np.int32)), Field(np.dtype(np.float64), 3)
 
 
-class CloudWriter:
-    """Writes one cloud into one open file."""
+class E57Writer(Writer):
+    """An E57 file that is written in chunks.
 
-    def __init__(self, file: Any, libe57: ModuleType, cloud: PointCloud) -> None:
-        self._file, self._libe57, self._cloud = file, libe57, cloud
-        self._root, self._tree = file.root(), TreeWriter(file, libe57)
-        self._kept = _checked(cloud.metadata.get("e57", {}))
-        self._attributes = dict(cloud.attributes)
+    Scans are written one after another. Points that come after their scan are kept on disk, and
+    the file is written anew with them at the end: this is slow but rare.
+
+    cloud  the whole cloud if known: its values say what `scan` and `direction` mean. Otherwise
+           they mean what the reader means by them, in a cloud with the metadata of a reader.
+    """
+
+    def __init__(self, path: Path, header: Header, cloud: PointCloud | None = None) -> None:
+        self._path, self._header = path, header
+        self._libe57 = libe57_module("Writing E57")
+        self._kept = _checked(header.metadata.get("e57", {}))
+        self._headers: list[dict[str, Any]] = [dict(s) for s in self._kept.pop("scans", [])]
+        self._extensions: dict[str, str] = dict(self._kept.pop("extensions", {}))
+        values = None if cloud is None else cloud.attributes
+        self._by_scan = self._has_scans(values)
+        self._directed = self._has_directions(values)
         self._lost: list[str] = []
-
-    def write(self) -> list[str]:
-        """Write everything and return what could not be written."""
-        scans, rows = self._scans()
-        direction = self._attributes.pop(DIRECTION) if self._has_directions() else None
-        extensions: dict[str, str] = dict(self._kept.pop("extensions", {}))
-        columns, lost = columns_to_write(self._attributes, extensions)
-        self._lost += lost
-        self._write_root(columns, extensions)
-        vector = self._libe57.VectorNode(self._file, True)
-        self._root.set("data3D", vector)
-        for scan, chosen in zip(scans, rows, strict=True):
-            absent = scan.pop(ABSENT, ())
-            values = {c.name: self._attributes[c.name][chosen] for c in columns}
-            part = PointCloud(self._cloud.points[chosen], values)
-            toward = None if direction is None else direction[chosen]
-            there = [c for c in columns if c.name not in absent]
-            self._write_scan(vector, scan, part, there, toward)
-        return self._lost + self._tree.lost
-
-    def _scans(self) -> tuple[list[dict[str, Any]], list[NDArray[np.intp]]]:
-        """The header of each scan, and the rows of the cloud that belong to it."""
-        scans: list[dict[str, Any]] = [dict(scan) for scan in self._kept.pop("scans", [])]
-        index = self._attributes.get(SCAN)
-        if "e57" in self._cloud.metadata and index is not None and _tells_scans(index):
-            count = max(len(scans), int(index.max()) + 1)
-            if count > 1:
-                del self._attributes[SCAN]
-                scans += [{} for _ in range(count - len(scans))]
-                if (np.diff(index.astype(np.int64)) < 0).any():
-                    self._lost.append("points in this order (they are now sorted by scan)")
-                return scans, [np.flatnonzero(index == i) for i in range(count)]
-        if len(scans) > 1:
+        if len(self._headers) > 1 and not self._by_scan:
             self._lost.append("metadata 'e57.scans' (the cloud has no attribute 'scan')")
-            scans = []
-        return scans or [{}], [np.arange(len(self._cloud))]
+            self._headers = []
+        self._guid = Guid("file")
+        self._scans: list[Scan] = []
+        self._last = 0
+        self._unsorted = False
+        self._spill: Spill | None = None
+        self._target: Target | None = None
 
-    def _has_directions(self) -> bool:
-        """Whether `direction` comes from a reader that met points with only a direction."""
-        direction, state = self._attributes.get(DIRECTION), self._attributes.get(STATE)
-        if direction is None or state is None or state.ndim != 1:
+    def write(self, chunk: PointCloud) -> None:
+        """Append points."""
+        if not len(chunk):
+            return
+        with self._explained():
+            if self._target is None:
+                self._target = Target(self._path, self._libe57)
+                self._begin(chunk)
+            self._guid.add(chunk.points)
+            self._check(chunk)
+            for number, part in self._by_number(chunk):
+                for start in range(0, len(part), CHUNK):
+                    self._append(number, part[start : start + CHUNK])
+
+    def finish(self) -> None:
+        """Complete the file and warn of what was left out."""
+        assert self._target is not None
+        try:
+            with self._explained():
+                self._reach(max(len(self._headers), 1) - 1)
+                self._target.end_scan(self._scans[-1])
+                self._target.complete(self._root, self._guid)
+                if self._spill is not None:
+                    self._write_anew(self._spill)
+        except BaseException:
+            self.abort()
+            raise
+        if self._spill is not None:
+            self._spill.close()
+        if self._unsorted:
+            self._lost.insert(0, "points in this order (they are now sorted by scan)")
+        warn_of_losses("E57", self._lost + self._target.lost)
+
+    def abort(self) -> None:
+        """Close the file without completing it."""
+        if self._target is not None:
+            self._target.cancel()
+        if self._spill is not None:
+            self._spill.close()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turn the errors of the library into errors of the system, such as a full disk."""
+        try:
+            yield
+        except self._libe57.E57Exception as error:
+            raise OSError(str(error).splitlines()[0]) from error
+
+    def _begin(self, chunk: PointCloud) -> None:
+        """Choose point fields, and write what is known before the points."""
+        assert self._target is not None
+        left_out = {SCAN} if self._by_scan else set()
+        left_out |= {DIRECTION} if self._directed else set()
+        empty = [n for n, v in chunk.attributes.items() if not v.size]
+        fields = {n: f for n, f in self._header.fields.items() if n not in (*left_out, *empty)}
+        self._columns, lost = columns_to_write(fields, self._extensions)
+        self._lost += [f"attribute {name!r} (no columns)" for name in empty] + lost
+        metadata, kept = self._header.metadata, self._kept
+        self._root = Root.of(metadata, kept, self._columns, self._extensions, self._libe57)
+        self._lost += self._root.lost
+        self._target.begin(self._root)
+
+    def _check(self, chunk: PointCloud) -> None:
+        """Refuse numbers and directions that a reader does not give."""
+        if self._by_scan and not _are_scans(chunk.attributes[SCAN]):
+            raise PdflowError(
+                f"The attribute {SCAN!r} has numbers that are no scans: give each point a number "
+                f"from 0 to {_MOST_SCANS - 1}, or rename the attribute."
+            )
+        if self._directed and not _are_directions(chunk.attributes):
+            raise PdflowError(
+                f"The attribute {DIRECTION!r} has values where {STATE!r} is not 1, which E57 "
+                "cannot hold: rename the attribute."
+            )
+
+    def _by_number(self, chunk: PointCloud) -> Iterator[tuple[int, PointCloud]]:
+        """The points of each scan, by its number."""
+        if not self._by_scan:
+            yield 0, chunk
+            return
+        index = chunk.attributes[SCAN]
+        self._unsorted |= bool(index[0] < self._last or (np.diff(index) < 0).any())
+        self._last = int(index[-1])
+        order = np.argsort(index, kind="stable")
+        numbers, starts = np.unique(index[order], return_index=True)
+        for number, rows in zip(numbers, np.split(order, starts[1:]), strict=True):
+            yield int(number), chunk[rows]
+
+    def _append(self, number: int, part: PointCloud) -> None:
+        assert self._target is not None
+        self._reach(number)
+        scan = self._scans[number]
+        fields = scan.add(part, self._directed)
+        if number + 1 == len(self._scans):
+            self._target.write(fields)
+            return
+        if self._spill is None:
+            self._spill = Spill(self._path.parent)
+        self._spill.add(scan, fields)
+
+    def _reach(self, number: int) -> None:
+        """Begin all scans up to this one, which may be begun already."""
+        assert self._target is not None
+        while len(self._scans) <= number:
+            if self._scans:
+                self._target.end_scan(self._scans[-1])
+            new = len(self._scans)
+            header = self._headers[new] if new < len(self._headers) else {}
+            self._scans.append(Scan(new, header, self._columns))
+            self._target.begin_scan(self._scans[-1])
+
+    def _write_anew(self, spill: Spill) -> None:
+        """Copy the points so far, scan by scan, each with its points that came later."""
+        with moved_aside(self._path) as earlier:
+            file = self._libe57.ImageFile(str(earlier), "r")
+            try:
+                self._target = Target(self._path, self._libe57)
+                self._target.begin(self._root)
+                for scan in self._scans:
+                    points = file.root()["data3D"][scan.number]["points"]
+                    self._target.begin_scan(scan)
+                    with closing(read_pieces(points, scan.types, CHUNK, file, self._libe57)) as old:
+                        for fields in chain(old, spill.of(scan)):
+                            self._target.write(fields)
+                    self._target.end_scan(scan)
+                self._target.complete(self._root, self._guid)
+            finally:
+                file.close()
+
+    def _has_scans(self, values: Mapping[str, NDArray[Any]] | None) -> bool:
+        """Whether the attribute `scan` says which scan a point belongs to."""
+        if "e57" not in self._header.metadata or self._header.fields.get(SCAN) != _NUMBER:
             return False
-        made = direction.dtype == np.float64 and direction.shape[1:] == (3,)
-        return made and bool(np.isnan(direction[state != 1]).all())
+        if values is None:
+            return len(self._headers) > 1
+        index = values[SCAN]
+        return _are_scans(index) and (len(self._headers) > 1 or bool(index.max() > 0))
 
-    def _write_root(self, columns: list[Column], extensions: dict[str, str]) -> None:
-        metadata = {k: v for k, v in self._cloud.metadata.items() if k not in ("e57", "crs")}
-        crs = self._cloud.metadata.get("crs")
-        known = isinstance(crs, str) and crs != "" and is_xml(crs)
-        if not known and crs is not None:
-            metadata["crs"] = crs
-        lines, lost = encode_comments(metadata)
-        notes = encode_comments({"attributes": [c.note() for c in columns if not c.default]})[0]
-        self._lost += lost
-        own = {METADATA: "\n".join(lines) if lines else None}
-        own[ATTRIBUTES] = None if all(c.default for c in columns) else "\n".join(notes)
-        used = {f.partition(":")[0] for c in columns for f in c.fields if ":" in f}
-        used |= {PREFIX} if any(own.values()) else set()
-        self._file.extensionsAdd("", self._libe57.E57_V1_0_URI)
-        for prefix, uri in {
-            **{p: uri for p, uri in EXTENSIONS.items() if p in used},
-            **extensions,
-        }.items():
-            self._file.extensionsAdd(prefix, uri)
-        head = {
-            "formatName": "ASTM E57 3D Imaging Data File",
-            "guid": _new_guid(self._cloud.points, "file"),
-            "versionMajor": self._libe57.E57_FORMAT_MAJOR,
-            "versionMinor": self._libe57.E57_FORMAT_MINOR,
-            "e57LibraryVersion": self._libe57.E57_LIBRARY_ID,
-            "coordinateMetadata": crs if known else "",
-            **self._kept,
-            **{name: text for name, text in own.items() if text is not None},
-        }
-        for name, value in head.items():
-            self._tree.put(partial(self._root.set, name), value, f"e57.{name}")
-
-    def _write_scan(
-        self,
-        scans: Any,
-        scan: dict[str, Any],
-        part: PointCloud,
-        columns: list[Column],
-        direction: NDArray[np.float64] | None,
-    ) -> None:
-        """Append one scan with its points."""
-        pose = Pose.of(scan)
-        local = pose.to_local(part.points)
-        state = part.attributes.get(STATE)
-        if state is not None and state.ndim == 1:
-            local[(state != 0) & np.isnan(local).any(1)] = 0.0
-            if direction is not None:
-                local[state == 1] = pose.turned_back(direction[state == 1])
-        normals = part.attributes.get("normals")
-        if normals is not None and normals.ndim == 2 and normals.dtype.kind == "f":
-            part.attributes["normals"] = pose.turned_back(normals)
-        fields = {name: local[:, i].copy() for i, name in enumerate(POSITION)}
-        for column in columns:
-            fields.update(column.set(part.attributes[column.name]))
-        node = self._libe57.StructureNode(self._file)
-        scans.append(node)
-        new = {} if scan else _limits(columns, fields)
-        head = {"guid": _new_guid(part.points, "scan"), **new, **scan, **_bounds(fields)}
-        for name, value in head.items():
-            self._tree.put(partial(node.set, name), value, f"e57.scans[{len(scans) - 1}].{name}")
-        prototype = self._libe57.StructureNode(self._file)
-        for name, values in fields.items():
-            prototype.set(name, new_field(values.dtype, self._file, self._libe57))
-        codecs = self._libe57.VectorNode(self._file, True)
-        points = self._libe57.CompressedVectorNode(self._file, prototype, codecs)
-        node.set("points", points)
-        write_fields(points, fields, self._file, self._libe57)
+    def _has_directions(self, values: Mapping[str, NDArray[Any]] | None) -> bool:
+        """Whether `direction` comes from a reader that met points with only a direction."""
+        state = self._header.fields.get(STATE)
+        if self._header.fields.get(DIRECTION) != _VECTOR or state is None or state.width:
+            return False
+        return "e57" in self._header.metadata if values is None else _are_directions(values)
 
 
 def _checked(kept: Any) -> dict[str, Any]:
@@ -180,52 +221,12 @@ def _checked(kept: Any) -> dict[str, Any]:
     return copy
 
 
-def _tells_scans(index: NDArray[Any]) -> bool:
-    """Whether an attribute `scan` can be scan numbers from a reader."""
-    whole = index.dtype == np.int32 and index.ndim == 1
-    return whole and index.min() >= 0 and index.max() < _MOST_SCANS
+def _are_scans(index: NDArray[Any]) -> bool:
+    """Whether the values of `scan` (M,) can be scan numbers from a reader."""
+    return index.ndim == 1 and bool(index.min() >= 0 and index.max() < _MOST_SCANS)
 
 
-def _new_guid(points: NDArray[np.float64], kind: str) -> str:
-    """A guid that depends on the points only, so that equal clouds give equal files."""
-    content = np.ascontiguousarray(points).data
-    digest = hashlib.blake2b(content, digest_size=16, person=kind.encode()).digest()
-    return f"{{{uuid.UUID(bytes=digest, version=4)}}}"
-
-
-def _limits(columns: list[Column], fields: dict[str, NDArray[Any]]) -> dict[str, Any]:
-    """The limits of intensity and colours that E57 requires in a new scan."""
-    names = {c.name for c in columns}
-    limits: dict[str, Any] = {}
-    for name, title, parts in (
-        ("intensity", "intensityLimits", ("intensity",)),
-        ("colors", "colorLimits", GROUPS["colors"]),
-    ):
-        if name in names and all(p in fields for p in parts):
-            limits[title] = {}
-            for part in parts:
-                low, high = _range(fields[part])
-                limits[title].update({f"{part}Minimum": low, f"{part}Maximum": high})
-    return limits
-
-
-def _range(values: NDArray[Any]) -> tuple[Any, Any]:
-    if values.dtype.kind in "iu":
-        limits = np.iinfo(values.dtype)
-        return int(limits.min), int(limits.max)
-    finite = values[np.isfinite(values)]
-    return (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
-
-
-def _bounds(fields: dict[str, NDArray[Any]]) -> dict[str, Any]:
-    """The bounds of coordinates and indices."""
-    if not len(fields[POSITION[0]]):
-        return {}
-    cartesian, index = {}, {}
-    for axis, name in zip("xyz", POSITION, strict=True):
-        cartesian[f"{axis}Minimum"], cartesian[f"{axis}Maximum"] = _range(fields[name])
-    for title, name in _INDEX_BOUNDS.items():
-        if name in fields and fields[name].dtype.kind in "iu":
-            index[f"{title}Minimum"] = int(fields[name].min())
-            index[f"{title}Maximum"] = int(fields[name].max())
-    return {"cartesianBounds": cartesian, **({"indexBounds": index} if index else {})}
+def _are_directions(values: Mapping[str, NDArray[Any]]) -> bool:
+    """Whether only points without a place have a `direction`."""
+    state = values[STATE]
+    return state.ndim == 1 and bool(np.isnan(values[DIRECTION][state != 1]).all())

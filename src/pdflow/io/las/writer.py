@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 from typing import BinaryIO
 
@@ -12,6 +10,7 @@ from numpy.typing import NDArray
 
 from pdflow.cloud import PointCloud
 from pdflow.errors import PdflowError
+from pdflow.io.atomic import moved_aside
 from pdflow.io.las.codec import PointSink, add_laszip_vlr
 from pdflow.io.las.frame import (
     LARGEST_COORDINATE,
@@ -112,17 +111,10 @@ class LasWriter(Writer):
         self._many |= self._target.header.count + len(chunk) > _MANY
         before = self._target.header
         box = np.stack([np.minimum(box[0], before.low), np.maximum(box[1], before.high)])
-        handle, name = tempfile.mkstemp(
-            prefix=f"{self._path.name[:60]}.", suffix=self._path.suffix, dir=self._path.parent
-        )
-        os.close(handle)
-        try:
-            self._path.replace(name)
+        with moved_aside(self._path) as earlier:
             self._target = self._begin(box, chunk, growing=True)
-            for part in LasReader(Path(name)).chunks():
+            for part in LasReader(earlier).chunks():
                 self._target.append(part)
-        finally:
-            Path(name).unlink(missing_ok=True)
 
 
 class _Target:
