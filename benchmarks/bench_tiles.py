@@ -8,8 +8,6 @@
                                                  (or the numbers of points that follow; the files
                                                  are LAS, or what --format says)
     python benchmarks/bench_tiles.py workers     two local Dask workers beside one
-    python benchmarks/bench_tiles.py octree      the index of 3M points of LAZ beside one whose
-                                                 octree is known, as that of COPC (or a file)
     python benchmarks/bench_tiles.py paper       what 10^10 points would take, with the times of a
                                                  pass in docs/speed.md
 
@@ -23,7 +21,6 @@ import json
 import os
 import re
 import resource
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -31,7 +28,6 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from unittest.mock import Mock, patch
 
 import numpy as np
 import torch
@@ -67,7 +63,6 @@ TILE = 2**17
 PALETTE = np.array([[31, 119, 180], [255, 127, 14], [44, 160, 44], [148, 103, 189]], np.uint8)
 SIZES = (1_000_000, 3_000_000, 10_000_000, 30_000_000)
 PAPER = 10**10
-REPEATS = 5
 SPEED = Path(__file__).parents[1] / "docs" / "speed.md"
 TILE_OVERHEAD = 1.1
 """Time of tiles over that of the whole cloud, about: a tile of a million points on a plane has
@@ -282,34 +277,6 @@ def index_parts(path: Path, count: int) -> tuple[float, float]:
     return reading / count, (time.process_time() - start) / count
 
 
-def octree(folder: Path, count: str) -> None:
-    """What the index would save if the octree of its file had the cells that it needs."""
-    path = Path(count)
-    if count.isdigit():
-        path = folder / "noisy.laz"
-        make_file(path, int(count))
-    with open_reader(path) as reader:
-        points = reader.header.count or 0
-    run = in_tiles(path, folder / "clean.laz", small_network(), LARGEST_TILE)
-    seconds: dict[str, list[float]] = {"counted": [], "known": []}
-    cells = None
-    for number in range(1 + 2 * REPEATS):  # the first fills caches
-        way = "known" if number % 2 == 0 else "counted"
-        state = folder / f"state-{number}"
-        state.mkdir()
-        store = open_store(state, {"options": run.options, "history": None}, run.model)
-        known = {"return_value": cells} if cells and way == "known" else {"wraps": make_cells}
-        start = time.process_time()
-        with patch("pdflow.tiles.index.make_cells", Mock(**known)):
-            cells = make_index(store, run.inputs, LARGEST_TILE, None, lambda points: None).cells
-        if number:
-            seconds[way].append(1e6 * (time.process_time() - start) / points)
-        shutil.rmtree(state)
-    counted, free = (float(np.median(seconds[way])) for way in ("counted", "known"))
-    print(f"{path.name}, {points} points: a million take {counted:.3f} CPU s to index, and "
-          f"{free:.3f} if cells and counts are known before; medians of {REPEATS}")  # fmt: skip
-
-
 def paper(folder: Path, count: int) -> None:
     """What 10^10 points would take, from what index and output of a smaller file take here."""
     path, model = folder / "noisy.laz", small_network()
@@ -355,7 +322,7 @@ def paper(folder: Path, count: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    kinds = ("equal", "overhead", "memory", "workers", "octree", "paper", "one")
+    kinds = ("equal", "overhead", "memory", "workers", "paper", "one")
     parser.add_argument("what", choices=kinds)
     parser.add_argument("rest", nargs="*")
     parser.add_argument("--format", default="las", help="of the files of `memory`")
@@ -368,7 +335,7 @@ def main() -> None:
     print(f"torch {torch.__version__}, commit {source_version()}, seed {SEED}")
     defaults = {
         "equal": (400_000,), "overhead": (1_000_000,), "memory": SIZES, "workers": (400_000,),
-        "octree": (3_000_000,), "paper": (3_000_000,),
+        "paper": (3_000_000,),
     }  # fmt: skip
     rest = given.rest or [str(size) for size in defaults[given.what]]
     jobs: dict[str, Callable[..., None]] = {
@@ -376,12 +343,10 @@ def main() -> None:
         "overhead": overhead,
         "memory": partial(memory, suffix=given.format),
         "workers": workers,
-        "octree": octree,
         "paper": paper,
     }
     with tempfile.TemporaryDirectory() as folder:
-        first = rest[0] if given.what == "octree" else int(rest[0])
-        jobs[given.what](Path(folder), first, *rest[1:])
+        jobs[given.what](Path(folder), int(rest[0]), *rest[1:])
 
 
 if __name__ == "__main__":
