@@ -16,7 +16,12 @@ $(STAMP): pyproject.toml constraints.txt requirements.lock
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
 
-test: lint types imports unit package
+# Types and package keep one core busy, and tests often wait: they run side by side. The tests show
+# their progress; what the other two printed follows in one piece.
+test: lint imports
+	@$(MAKE) --no-print-directory types package >$(VENV)/gates.log 2>&1 & gates=$$!; \
+	$(MAKE) --no-print-directory unit; failed=$$?; \
+	wait $$gates || failed=$$?; cat $(VENV)/gates.log; exit $$failed
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
