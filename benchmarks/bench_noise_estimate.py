@@ -23,7 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from noise_examples import clean_points, shape_names
+from noisy_shapes import clean_points, shape_names
 
 from pdflow.geometry import knn, unit_sphere
 from pdflow.noise import add_noise
