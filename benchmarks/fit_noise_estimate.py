@@ -45,8 +45,8 @@ JUDGED = 0.8
 LEAST_VARIANCE = 1e-3
 """Added to that of each direction of the inputs, so that rounding is not amplified."""
 
-HIDDEN, POOLED, CONTEXT = 64, 32, 48
-EPOCHS, CLOUDS_PER_STEP, QUERIES_PER_STEP, RATE, DECAY = 20, 16, 100, 4e-3, 0.02
+HIDDEN, POOLED, CONTEXT = 96, 48, 64
+EPOCHS, CLOUDS_PER_STEP, QUERIES_PER_STEP, RATE, DECAY = 24, 16, 100, 4e-3, 0.02
 CLOUD_WEIGHT, SURE_WEIGHT, KIND_WEIGHT = 40.0, 0.3, 5.0
 """Weights of a cloud's error, of its own expectation of that error, and of its kind, relative to
 the likelihood of one query."""
@@ -55,7 +55,7 @@ ERROR = 0.3
 """Errors of the logarithm of a cloud's level up to this count as squares: where noise may be of
 either kind, a level in between is nearly right for both."""
 
-SHAPE_WEIGHT = 4.0
+SHAPE_WEIGHT = 10.0
 """Weight of clouds of PUSet's shapes with independent noise: benchmarks are made of these."""
 
 KIND_FROM = 0.03
