@@ -42,7 +42,7 @@ LARGEST = 5000
 GRID = 2.0**-24
 """Step of the coordinates relative to the scale, so that shifts can be exact."""
 
-LIMITS = {"shift": 1e-4, "shuffle": 0.02, "change": 0.05, "rotation": 0.05}
+LIMITS = {"shift": 1e-4, "shuffle": 0.02, "change": 0.1, "rotation": 0.05}
 """Largest RMS difference, in units of the noise.
 
 A shift and a scale that float64 holds exactly, another order of rows, and a rotation or a mirror
