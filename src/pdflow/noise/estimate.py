@@ -131,10 +131,15 @@ class NoiseEstimate:
         weights = 1 - sq_distances / np.maximum(sq_distances[:, -1:], np.finfo(float).tiny)
         certainty = self.certainty if len(self.certainty) else np.ones(len(self.local))
         weights = weights * certainty[near]
-        prior = PRIOR * certainty.mean()
-        sq_sum = (weights * self.local[near] ** 2).sum(axis=1) + prior * self.sigma**2
-        factor = np.sqrt(sq_sum / (weights.sum(axis=1) + prior)) / self.sigma
-        less, more = np.minimum(factor * SAME, 1), np.clip(factor / SAME, 1, MOST_LOCAL)
+        sq_local, total = (weights * self.local[near] ** 2).sum(axis=1), weights.sum(axis=1)
+
+        def factor(prior: float | FloatArray) -> FloatArray:
+            return np.asarray(np.sqrt((sq_local / self.sigma**2 + prior) / (total + prior)))
+
+        # Detail looks like noise that nobody is certain of. Quiet places are never certain of how
+        # little noise they have, and count as others do.
+        more = np.clip(factor(PRIOR * certainty.mean()) / SAME, 1, MOST_LOCAL)
+        less = np.minimum(factor(PRIOR * certainty[near].mean(axis=1)) * SAME, 1)
         return np.asarray(everywhere * less * more)
 
     @property
