@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import select
@@ -39,12 +38,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
             if not torch.cuda.is_available():
                 item.add_marker(pytest.mark.skip(reason="no CUDA device"))
-
-
-def pytest_collection_finish() -> None:
-    """Take what was imported out of the garbage collector, which else walks it every few tests."""
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.fixture

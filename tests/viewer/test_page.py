@@ -287,6 +287,7 @@ def test_a_notebook_shows_the_page_in_a_frame(browser, clouds, tmp_path):
     (tmp_path / "cell.html").write_text(f"<!doctype html><html data-ready=yes>{frame}")
     browser.open((tmp_path / "cell.html").as_uri())
     browser.wait("document.documentElement.dataset.ready === 'yes'", inside=True)
-    result = browser.evaluate(SEEN, inside=True)
-    assert min(result["left"][0], result["right"][0]) > 0.1
+    # The frame gets its size when the page around it is laid out, and is drawn again then.
+    both = f"{SEEN.strip()}.then(({{left, right}}) => Math.min(left[0], right[0]) > 0.1)"
+    browser.wait(both, inside=True)
     assert browser.complaints == []
