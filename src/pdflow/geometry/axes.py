@@ -54,7 +54,7 @@ class OwnFrame:
         run_in_threads(_sum_products, blocks, points, low, extent, sums, grain=1)
         mean, products = np.split(sums.sum(axis=0) / len(points), [3])
         center = _rounded(mean)
-        matrix = np.empty((3, 3))
+        matrix = np.zeros((3, 3))
         matrix[np.triu_indices(3)] = products
         matrix -= np.outer(mean, mean)
         scale = float(_rounded(np.sqrt(max(np.trace(matrix), 0.0))))

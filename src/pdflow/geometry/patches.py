@@ -291,9 +291,9 @@ def patch_frames(
     centred       whether training patches had their seed at the origin; otherwise the seed
                   stays where the unit sphere has it, and axes keep their directions
 
-    The map moves and scales with the cloud, so denoising does too. Centred patches are turned to
-    their principal axes as well: a network that was trained in all orientations answers them all
-    alike, but not equally, and so a rotation of the cloud does not change the answer.
+    The map moves and scales with the cloud, so denoising does too. Centred patches are also turned
+    to their principal axes. A network that was trained in all orientations still answers each a
+    little differently; this way a rotation of the cloud does not change the answer.
     """
     origin = points[patches.seeds]
     radii = patches.radii * np.sqrt(trained_size / patches.rows.shape[1])
