@@ -257,7 +257,7 @@ def workers(folder: Path, count: int) -> None:
 def pass_seconds() -> tuple[float, float]:
     """Of a pass over a million points on 2 cores and on an H200, by the page about speed."""
     text = SPEED.read_text("utf-8")
-    on_cpu = re.search(r"^\| 1M points \| ([0-9.]+) \| ([0-9]+) \|$", text, re.MULTILINE)
+    on_cpu = re.search(r"^\| 1,000,000 points \| ([0-9.]+) \| ([0-9]+) \|", text, re.MULTILINE)
     on_gpu = re.search(r"^\| the whole run, .* \| ([0-9.]+) \|$", text, re.MULTILINE)
     if on_cpu is None or on_gpu is None:
         raise SystemExit(f"{SPEED} has no table with the time of a million points.")

@@ -1,12 +1,12 @@
 """Put what the benchmarks printed into docs/speed.md.
 
     python benchmarks/bench_denoise.py --sizes 10000,100000,1000000 > measured/speed-cpu.txt
-    python benchmarks/bench_denoise.py --sizes 10000 --model FILE   > measured/speed-cpu-paper.txt
+    python benchmarks/bench_denoise.py --sizes 10000 --model NAME   > measured/speed-cpu-paper.txt
     python benchmarks/bench_gpu_denoise.py                          > measured/speed-gpu.txt
     python benchmarks/speed_page.py
 
-FILE is the paper's network (`pdflow import-weights`). A section of the page whose benchmark left no
-file stays as it is. Run the benchmarks on an idle machine.
+NAME is `pdflow-paper`. A section of the page whose benchmark left no file stays as it is. Run the
+benchmarks on an idle machine.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def cpu(output: str) -> str:
     rows = []
     paper = MEASURED / "speed-cpu-paper.txt"
     if paper.exists():
-        rows.append(("the paper's network, released weights", *one_pass(paper.read_text())))
+        rows.append(("the paper's network (`pdflow-paper`)", *one_pass(paper.read_text())))
     rows.append((f"ours (`{model(output)}`)", *one_pass(output)))
     lines = ["| 10,000 points, mode `resample`, one pass | seconds | share of the yardstick |"]
     lines += ["|---|---|---|", *(f"| {n} | {s} | {share} |" for n, s, share in rows)]
