@@ -60,7 +60,7 @@ def test_tables_hold_the_figures(page: ModuleType, tmp_path: Path) -> None:
     assert "to the 0.84." in cpu
     assert "commit abc" in cpu
     (tmp_path / "speed-cpu-paper.txt").write_text(CPU.replace("0.440", "0.730"))
-    assert "| the paper's network, released weights | 0.73 | 0.54 |" in page.cpu(CPU)
+    assert "| the paper's network (`pdflow-paper`) | 0.73 | 0.54 |" in page.cpu(CPU)
     gpu = page.gpu(GPU)
     assert "| the whole run, from array to array | 3.90 |" in gpu
     assert "| noise estimate, before and after | 0.63 |" in gpu
