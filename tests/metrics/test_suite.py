@@ -181,7 +181,7 @@ def test_benchmark_inputs_against_scipy_and_libigl(shared: Path) -> None:
 
 @pytest.mark.data
 def test_benchmark_inputs_have_their_known_means(shared: Path) -> None:
-    """All 20 shapes at 1 %; the other levels are in benchmarks/bench_noisy_inputs.py."""
+    """All 20 shapes at 1 %; the other levels are in benchmarks/accuracy/bench_noisy_inputs.py."""
     pack = np.load(shared / "data" / "punet_test.npz")
     names = sorted({key.split("/")[1] for key in pack.files if key.startswith("mesh/")})
     rows = [measure(*noisy_input(pack, name, 0.01)) for name in names]

@@ -42,8 +42,8 @@ torch 2.11.0, commit abc, seed 0, model pdflow
 
 @pytest.fixture
 def page() -> ModuleType:
-    """benchmarks/speed_page.py."""
-    path = ROOT / "benchmarks" / "speed_page.py"
+    """benchmarks/speed/speed_page.py."""
+    path = ROOT / "benchmarks" / "speed" / "speed_page.py"
     spec = importlib.util.spec_from_file_location("speed_page", path)
     assert spec is not None
     assert spec.loader is not None

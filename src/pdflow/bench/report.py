@@ -45,7 +45,7 @@ HOW_PEERS = """How it was made: no tool gets the noise level, and neither does p
 a neighbourhood follows from radius^2 = (a * spacing)^2 + (c * noise)^2, with spacing and noise
 estimated from the noisy cloud; the time of that estimate is not counted. a, c, the number of runs
 and the one further parameter of a tool were tuned on held-out training shapes
-(`benchmarks/tune_peers.py`)."""
+(`benchmarks/fit/tune_peers.py`)."""
 
 LATENT_FILE, LATENT_PICTURE = "latent.json", "latent.png"
 """The picture and the output of `pdflow latent -o latent.png --json`, if they were kept."""
@@ -58,7 +58,7 @@ all points alike, and an offset of z_c moves each point in its own way.
 | --- | ---: | ---: |"""
 
 WORST_PICTURE = "{}-worst.png"
-"""The picture that `benchmarks/draw_worst_scans.py` makes beside the results of a table."""
+"""The picture that `benchmarks/accuracy/draw_worst_scans.py` makes beside a table's results."""
 
 HOW_LATENT = "How it was made: `pdflow latent IN -o latent.png --json`."
 

@@ -23,7 +23,7 @@ EXPLAINED = (0.88, 1.0)
 """Motion along the surface over motion across it (root mean squares): noise explains all of it up
 to the first number, and none from the second on. Our network moves the points of evenly sampled
 clouds at most 0.89 times as far along the surface as across it at any noise, and those of
-simulated LiDAR scans at least 1.05 times (`benchmarks/bench_tangential.py`)."""
+simulated LiDAR scans at least 1.05 times (`benchmarks/accuracy/bench_tangential.py`)."""
 
 
 def limit_tangential_motion(

@@ -5,7 +5,7 @@ deviation), which gives the context: how a cloud's detail, sampling and noise lo
 third layer sees a query and the context, and predicts the noise there and its own error. From the
 context alone come the expected error of the cloud's level, and whether its noise is correlated.
 
-`benchmarks/fit_noise_estimate.py` makes the coefficients in `estimate.json`.
+`benchmarks/noise/fit_noise_estimate.py` makes the coefficients in `estimate.json`.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Network(NamedTuple):
 
 
 def network_from(document: dict[str, Any]) -> Network:
-    """The network in a document that `benchmarks/fit_noise_estimate.py` wrote."""
+    """The network in a document that `benchmarks/noise/fit_noise_estimate.py` wrote."""
     layers = {
         name: (np.array(layer["weights"]), np.array(layer["bias"]))
         for name, layer in document["layers"].items()

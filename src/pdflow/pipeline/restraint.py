@@ -12,7 +12,8 @@ from pdflow.parallel import fill_rows
 
 MOST_SIGMAS = 5.0
 """Farthest that a point moves, in standard deviations of the noise around it. On held-out training
-shapes with 1 to 3 % noise no point in ten thousand moves so far (`benchmarks/try_restraint.py`)."""
+shapes with 1 to 3 % noise no point in ten thousand moves so far
+(`benchmarks/fit/try_restraint.py`)."""
 
 NEIGHBOURS = 16
 """Points, with the point itself, that show whether there is a surface."""

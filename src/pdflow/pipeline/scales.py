@@ -3,8 +3,8 @@
 A coarse answer comes from partitions, whose patches reach farther and average more noise: better
 where a surface is smooth, worse where it has detail. Around a point the noise that an answer took
 away says which is the case, because noise has mean 0 and a known deviation, and detail does not. A
-small network, fitted by `benchmarks/fit_scales.py`, reads that from the nearest points of a place
-and from the mean over a wider region.
+small network, fitted by `benchmarks/fit/fit_scales.py`, reads that from the nearest points of a
+place and from the mean over a wider region.
 """
 
 from __future__ import annotations

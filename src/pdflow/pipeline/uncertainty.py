@@ -2,8 +2,8 @@
 
 Three lengths say it together: the noise around the point, the distance to its neighbours (the
 sparser, the less a surface is known), and the disagreement of the patches that hold the point.
-Their logarithms are weighed as `benchmarks/fit_uncertainty.py` found on training shapes and made
-scenes.
+Their logarithms are weighed as `benchmarks/fit/fit_uncertainty.py` found on training shapes and
+made scenes.
 """
 
 from __future__ import annotations

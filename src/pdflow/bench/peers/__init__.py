@@ -1,7 +1,7 @@
 """Peers: the tools that one could use instead, each called as its manual says.
 
 None of them chooses its own neighbourhood, so all share one rule (`Rule`). Its numbers were tuned
-once on held-out training shapes (`benchmarks/tune_peers.py`) and are in `parameters.json`.
+once on held-out training shapes (`benchmarks/fit/tune_peers.py`) and are in `parameters.json`.
 """
 
 from __future__ import annotations

@@ -56,6 +56,6 @@ class Rule:
 
 
 def tuned_rules() -> dict[str, Rule]:
-    """Peer name -> the parameters found by `benchmarks/tune_peers.py`."""
+    """Peer name -> the parameters found by `benchmarks/fit/tune_peers.py`."""
     text = resources.files("pdflow.bench.peers").joinpath("parameters.json").read_text()
     return {name: Rule(**values["rule"]) for name, values in json.loads(text).items()}

@@ -24,8 +24,8 @@ TABLE = Table(
     "Table 2",
     "Points are projected onto the mesh, disks are geodesic, and values are means over shapes. The "
     "paper prints ten times the sum over its 20 shapes; its rows are divided by 200 here, so its "
-    "0.33 stands as 1.65. `benchmarks/compare_uniformity.py` measures the released weights: they "
-    "give 1.00 to 1.01 of the paper's CD and 1.02 to 1.13 of its uniformity.",
+    "0.33 stands as 1.65. `benchmarks/accuracy/compare_uniformity.py` measures the released "
+    "weights: they give 1.00 to 1.01 of the paper's CD and 1.02 to 1.13 of its uniformity.",
     cells,
     headline="uniformity_0.4",
 )

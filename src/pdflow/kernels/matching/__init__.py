@@ -32,7 +32,7 @@ def approximate_matching(prediction: Tensor, target: Tensor) -> Tensor:
     0.3 %), and the longest distance grows by at most 20 %. If no bijection exists among the nearest
     targets (collapsed predictions), unmatched predictions take the unmatched targets in the order
     of their rows. For two independent Gaussian clouds that costs 3 % (at most 6 %), and at worst
-    20 % if the noise exceeds the spacing of points (`benchmarks/bench_train_step.py`).
+    20 % if the noise exceeds the spacing of points (`benchmarks/speed/bench_train_step.py`).
     """
     return _matching(prediction, target, bijection=True)
 
@@ -44,8 +44,8 @@ def auction_matching(prediction: Tensor, target: Tensor) -> Tensor:
     For patches of 1024 of 10,000 points with up to 3 % noise, 0 to 16 predictions share a target,
     and the sum of distances is 0.976 to 1.006 of that of the best bijection. If the noise exceeds
     the spacing of points, up to 6 % share, and the sum is 0.95 of it
-    (`benchmarks/bench_train_step.py` prints such a case). The authors trained with an auction that
-    was no bijection either.
+    (`benchmarks/speed/bench_train_step.py` prints such a case). The authors trained with an auction
+    that was no bijection either.
     """
     return _matching(prediction, target, bijection=False)
 

@@ -11,7 +11,7 @@ evidence in rounds:
    together around them.
 3. Once more, with what that round says.
 
-`rule.json` holds the coefficients; `benchmarks/fit_outliers.py` makes them.
+`rule.json` holds the coefficients; `benchmarks/fit/fit_outliers.py` makes them.
 """
 
 from __future__ import annotations

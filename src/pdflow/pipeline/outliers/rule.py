@@ -37,7 +37,7 @@ class Network(NamedTuple):
 
 
 def network_from(document: dict[str, Any]) -> Network:
-    """A network in the document that `benchmarks/fit_outliers.py` wrote."""
+    """A network in the document that `benchmarks/fit/fit_outliers.py` wrote."""
     a, b, c = (np.ascontiguousarray(np.array(values, float)) for values in document["weights"])
     d, e, f = (np.array(values, float) for values in document["bias"])
     return Network(np.array(document["mean"]), np.array(document["std"]), (a, b, c), (d, e, f))
