@@ -16,7 +16,7 @@ from pathlib import Path
 from unittest.mock import Mock, patch
 
 import numpy as np
-from bench_tiles import SEED, in_tiles, make_file, small_network
+from terrain import SEED, in_tiles, make_file, small_network
 
 from pdflow.geometry.cells import make_cells
 from pdflow.io import open_reader
