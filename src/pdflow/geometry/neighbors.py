@@ -35,6 +35,7 @@ from pdflow.geometry.kdtree import (
     sq_distances_to,
 )
 from pdflow.geometry.morton import morton_keys
+from pdflow.geometry.nearest import before, farthest_of, insert, select_nearest, sort_pairs
 from pdflow.parallel import fill_rows, run_in_threads, stable_argsort
 
 LEAF_SIZE = 32
@@ -261,26 +262,28 @@ def _search_range(
 ) -> None:
     """Answer the queries `turns[start:stop]`, each in its row of `sq_distances` and `rows`.
 
-    During the search, its row is a sorted list of the k best or, if these are many, a heap with the
-    worst on top. Distances are compared together with rows, so that the lower row wins ties.
+    During the search, its row is a sorted list of the k best. If these are many, candidates are
+    collected instead, and whenever their memory is full, the k best of them are kept.
     """
     leaves, k = 1 << tree.depth, rows.shape[1]
     x, y, z = tree.xyz[0], tree.xyz[1], tree.xyz[2]
     sq_in_leaf = np.empty(LEAF_SIZE)
     few = k <= _FEW_NEIGHBORS
-    worst = k - 1 if few else 0
+    room = 0 if few else 2 * k + LEAF_SIZE
+    some_sq, some_row, ends = np.empty(room), np.empty(room, np.int64), np.empty(k + 1, np.int64)
     waiting = np.empty(tree.depth + 1, np.int64)
     sq_gaps = np.empty(tree.depth + 1)
     for query in turns[start:stop]:
         qx, qy, qz = queries[query, 0], queries[query, 1], queries[query, 2]
         best_sq, best_row = sq_distances[query], rows[query]
         best_sq[:], best_row[:] = sq_reach, len(tree.order)
+        worst_sq, worst_row, found = sq_reach, len(tree.order), 0
         waiting[0], sq_gaps[0] = 1, 0.0
         size = 1
         while size > 0:
             size -= 1
             node = waiting[size]
-            if not _before(sq_gaps[size], lowest[node], best_sq[worst], best_row[worst]):
+            if not before(sq_gaps[size], lowest[node], worst_sq, worst_row):
                 continue
             while node < leaves:
                 near, far = 2 * node, 2 * node + 1
@@ -292,33 +295,26 @@ def _search_range(
                 node = near
             a, b = leaf_range(tree, node)
             sq_distances_to(qx, qy, qz, x[a:b], y[a:b], z[a:b], sq_in_leaf)
+            if few:
+                for place in range(a, b):
+                    sq, row = sq_in_leaf[place - a], tree.order[place]
+                    if before(sq, row, best_sq[k - 1], best_row[k - 1]):
+                        insert(best_sq, best_row, sq, row)
+                worst_sq, worst_row = best_sq[k - 1], best_row[k - 1]
+                continue
             for place in range(a, b):
-                sq, row = sq_in_leaf[place - a], tree.order[place]
-                if not _before(sq, row, best_sq[worst], best_row[worst]):
-                    continue
-                if few:
-                    _insert(best_sq, best_row, sq, row)
-                else:
-                    _replace_top(best_sq, best_row, k, sq, row)
-        for end in range(0 if few else k - 1, 0, -1):
-            sq_last, row_last = best_sq[end], best_row[end]
-            best_sq[end], best_row[end] = best_sq[0], best_row[0]
-            _replace_top(best_sq, best_row, end, sq_last, row_last)
-
-
-@compiled
-def _before(sq_a: float, row_a: int, sq_b: float, row_b: int) -> bool:
-    return sq_a < sq_b or (sq_a == sq_b and row_a < row_b)
-
-
-@compiled
-def _insert(best_sq: FloatArray, best_row: IntArray, sq: float, row: int) -> None:
-    """Insert (`sq`, `row`) into an ascending list, whose last place is dropped."""
-    place = len(best_sq) - 1
-    while place > 0 and _before(sq, row, best_sq[place - 1], best_row[place - 1]):
-        best_sq[place], best_row[place] = best_sq[place - 1], best_row[place - 1]
-        place -= 1
-    best_sq[place], best_row[place] = sq, row
+                # Writing always, even what does not count, avoids a branch that is hard to predict.
+                some_sq[found], some_row[found] = sq_in_leaf[place - a], tree.order[place]
+                found += before(some_sq[found], some_row[found], worst_sq, worst_row)
+            if found > room - LEAF_SIZE:
+                select_nearest(some_sq[:found], some_row[:found], k)
+                found = k
+                worst = farthest_of(some_sq[:k], some_row[:k])
+                worst_sq, worst_row = some_sq[worst], some_row[worst]
+        if found > k:
+            select_nearest(some_sq[:found], some_row[:found], k)
+            found = k
+        sort_pairs(some_sq[:found], some_row[:found], ends, best_sq, best_row)
 
 
 @compiled
@@ -328,22 +324,3 @@ def _sq_gap(tree: KdTree, node: int, x: float, y: float, z: float) -> float:
     gap_y: float = max(tree.low[1, node] - y, y - tree.high[1, node], 0.0)
     gap_z: float = max(tree.low[2, node] - z, z - tree.high[2, node], 0.0)
     return gap_x * gap_x + gap_y * gap_y + gap_z * gap_z
-
-
-@compiled
-def _replace_top(heap_sq: FloatArray, heap_row: IntArray, size: int, sq: float, row: int) -> None:
-    """Replace the top of a heap, its first `size` places, by (`sq`, `row`)."""
-    place = 0
-    while True:
-        child = 2 * place + 1
-        if child >= size:
-            break
-        if child + 1 < size and _before(
-            heap_sq[child], heap_row[child], heap_sq[child + 1], heap_row[child + 1]
-        ):
-            child += 1
-        if not _before(sq, row, heap_sq[child], heap_row[child]):
-            break
-        heap_sq[place], heap_row[place] = heap_sq[child], heap_row[child]
-        place = child
-    heap_sq[place], heap_row[place] = sq, row
