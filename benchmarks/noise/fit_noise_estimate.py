@@ -62,28 +62,47 @@ KIND_FROM = 0.03
 """Noise of fewer reaches shows no kind."""
 
 
-class Module(nn.Module):
-    """`pdflow.noise.network.Network` with gradients."""
+class Reader(nn.Module):
+    """`pdflow.noise.network.Network.say` with gradients."""
 
-    def __init__(self, inputs: int) -> None:
+    def __init__(self, inputs: int, hidden: int, pooled: int, context: int, outputs: int) -> None:
         super().__init__()
-        self.first = nn.Linear(inputs, HIDDEN)
-        self.second = nn.Linear(HIDDEN, HIDDEN)
-        self.pooled = nn.Linear(HIDDEN, POOLED)
-        self.context = nn.Linear(2 * (POOLED + inputs), CONTEXT)
-        self.third = nn.Linear(HIDDEN + CONTEXT, HIDDEN)
-        self.query = nn.Linear(HIDDEN, 2)
-        self.cloud = nn.Linear(CONTEXT, 2)
+        self.first = nn.Linear(inputs, hidden)
+        self.second = nn.Linear(hidden, hidden)
+        self.pooled = nn.Linear(hidden, pooled)
+        self.context = nn.Linear(2 * (pooled + inputs), context)
+        self.third = nn.Linear(hidden + context, hidden)
+        self.query = nn.Linear(hidden, outputs)
 
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Ratios and spreads (clouds, Q), and expected errors and kinds (clouds,)."""
+    def say(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """What is said of each query (clouds, Q, outputs), and the context of each cloud."""
         silu = nn.functional.silu
         hidden = silu(self.second(silu(self.first(x))))
         pooled = torch.cat([x, self.pooled(hidden)], -1)
         mean, var = pooled.mean(1), pooled.var(1, correction=0)
         context = silu(self.context(torch.cat([mean, torch.sqrt(var + 1e-6)], -1)))
         around = context[:, None].expand(-1, x.shape[1], -1)
-        ratio, spread = self.query(silu(self.third(torch.cat([hidden, around], -1)))).unbind(-1)
+        return self.query(silu(self.third(torch.cat([hidden, around], -1)))), context
+
+    def layers(self) -> dict[str, Any]:
+        """Coefficients as they are shipped."""
+        return {
+            name: {"weights": rounded(layer.weight), "bias": rounded(layer.bias)}
+            for name, layer in self.named_children()
+        }
+
+
+class Module(Reader):
+    """`pdflow.noise.network.Network` with gradients."""
+
+    def __init__(self, inputs: int) -> None:
+        super().__init__(inputs, HIDDEN, POOLED, CONTEXT, 2)
+        self.cloud = nn.Linear(CONTEXT, 2)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Ratios and spreads (clouds, Q), and expected errors and kinds (clouds,)."""
+        said, context = self.say(x)
+        ratio, spread = said.unbind(-1)
         expected, kind = self.cloud(context).unbind(-1)
         return ratio, spread.clamp(*LOG_SPREADS), expected.clamp(-4, 1), kind
 
@@ -160,11 +179,7 @@ def fit(examples: Examples) -> dict[str, Any]:
                 float(part.detach()) for part in (of_queries, of_clouds, of_expected, of_kind)
             ]
         print(f"epoch {epoch + 1}:", *(f"{part:.4f}" for part in losses / steps), flush=True)
-    layers = {
-        name: {"weights": rounded(layer.weight), "bias": rounded(layer.bias)}
-        for name, layer in network.named_children()
-    }
-    return {"mean": rounded(mean), "whitening": rounded(whitening), "layers": layers}
+    return {"mean": rounded(mean), "whitening": rounded(whitening), "layers": network.layers()}
 
 
 def whitened(inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

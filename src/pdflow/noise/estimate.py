@@ -95,6 +95,8 @@ class NoiseEstimate:
               cameras and badly registered scans; "unclear" if noise cannot be told from detail, or
               one kind from the other; "none" if there is next to no noise
     error     expected error of sigma: 0.2 means a factor of 1.2 or less in about half of all cases
+    log_factors  (Q,) how much stronger than independent noise this one has to be smoothed around
+              each query, as a logarithm; empty: everywhere as strong
 
     >>> rng = np.random.default_rng(0)
     >>> plane = rng.random((2000, 3)) * [1, 1, 0]
@@ -114,6 +116,7 @@ class NoiseEstimate:
     certainty: FloatArray = field(default_factory=lambda: np.empty(0), compare=False, repr=False)
     kind: str = "unclear"
     error: float = 1.0
+    log_factors: FloatArray = field(default_factory=lambda: np.empty(0), compare=False, repr=False)
 
     def at(self, places: FloatArray) -> FloatArray:
         """(P,): the noise around places (P, 3).
@@ -141,6 +144,16 @@ class NoiseEstimate:
         more = np.clip(factor(PRIOR * certainty.mean()) / SAME, 1, MOST_LOCAL)
         less = np.minimum(factor(PRIOR * certainty[near].mean(axis=1)) * SAME, 1)
         return np.asarray(everywhere * less * more)
+
+    def conditioning_at(self, places: FloatArray) -> FloatArray:
+        """(P,): the independent noise that asks for as much smoothing around places (P, 3)."""
+        from pdflow.noise.conditioning import average_nearby, certain
+
+        levels = self.at(places)
+        if not len(self.log_factors):
+            return levels
+        logs = average_nearby(places, self.queries, self.log_factors)
+        return np.asarray(levels * np.exp(certain(logs)))
 
     @property
     def sigma_over_spacing(self) -> float:
@@ -174,6 +187,7 @@ def estimate_with(
     """`estimate_noise` with another network."""
     from pdflow.geometry.distinct import distinct
     from pdflow.geometry.neighbors import NeighborSearch
+    from pdflow.noise.conditioning import average_nearby, log_factors
     from pdflow.noise.neighborhoods import describe_neighbors, neighbors_of
     from pdflow.noise.sampling import stable_sample
 
@@ -194,6 +208,7 @@ def estimate_with(
     spacing = weighted_quantile(seen.nearest, asked.weights, 0.5)
     level = _agree(network, seen, queries, asked)
     level = _thinned(network, level, given, frame.scale, own, len(given), seed)
+    factors = log_factors(seen, asked.weights, level.sigma, level.error)
     return NoiseEstimate(
         level.sigma * frame.scale,
         level.sigma / max(1 - RADIUS_EXCESS * level.sigma, 0.5),
@@ -204,6 +219,7 @@ def estimate_with(
         level.certainty,
         level.kind(spacing),
         level.error,
+        average_nearby(level.queries, queries, factors),
     )
 
 

@@ -35,7 +35,8 @@ def known_noise(search: NeighborSearch, level: float | NDArray[np.float64]) -> N
     relative = sigma / estimate.sigma * estimate.relative if estimate.sigma > 0 else 0.0
     known = replace(estimate, sigma=sigma, relative=relative, reliable=True)
     if np.ndim(level) == 0:
-        return replace(known, queries=np.empty((0, 3)), local=np.empty(0))
+        none = np.empty(0)
+        return replace(known, queries=np.empty((0, 3)), local=none, log_factors=none)
     values = np.asarray(level, dtype=np.float64)
     return KnownNoise(
         known.sigma, known.relative, known.spacing, known.reliable, search.points, values

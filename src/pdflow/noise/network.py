@@ -76,19 +76,8 @@ class Network(NamedTuple):
 
     def read(self, description: FloatArray, reach: FloatArray, weights: FloatArray) -> Reading:
         """Read descriptions (Q, C) of queries with reach (Q,) and weights (Q,)."""
-        # Inputs far outside the fitted range must not cause wild predictions.
-        x = np.clip((description - self.mean) @ self.whitening, -5, 5)
-        share = (weights / weights.sum())[:, None]
-        logs = np.log(reach)[:, None]
-        x = np.concatenate([x, np.clip(logs - (share * logs).sum(axis=0), -3, 3)], axis=1)
-        hidden = _silu(self._apply("second", _silu(self._apply("first", x))))
-        pooled = np.concatenate([x, self._apply("pooled", hidden)], axis=1)
-        mean = (share * pooled).sum(axis=0)
-        deviation = np.sqrt((share * (pooled - mean) ** 2).sum(axis=0) + 1e-6)
-        context = _silu(self._apply("context", np.concatenate([mean, deviation])))
-        around = np.broadcast_to(context, (len(hidden), len(context)))
-        third = _silu(self._apply("third", np.concatenate([hidden, around], axis=1)))
-        ratio, spread = self._apply("query", third).T
+        said, context = self.say(description, relative_reach(reach, weights)[:, None], weights)
+        ratio, spread = said.T
         expected, kind = self._apply("cloud", context)
         return Reading(
             np.clip(np.exp(ratio) - OFFSET, 0, MOST * _deviation(description)) * reach,
@@ -97,13 +86,39 @@ class Network(NamedTuple):
             float(1 / (1 + np.exp(-kind))),
         )
 
+    def say(
+        self, description: FloatArray, further: FloatArray, weights: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """What the last layer says of each query (Q, outputs), and the context of all of them.
+
+        further  (Q, F) inputs beside the descriptions (Q, C), as they are
+        """
+        # Inputs far outside the fitted range must not cause wild predictions.
+        x = np.clip((description - self.mean) @ self.whitening, -5, 5)
+        share = (weights / weights.sum())[:, None]
+        x = np.concatenate([x, further], axis=1)
+        hidden = _silu(self._apply("second", _silu(self._apply("first", x))))
+        pooled = np.concatenate([x, self._apply("pooled", hidden)], axis=1)
+        mean = (share * pooled).sum(axis=0)
+        deviation = np.sqrt((share * (pooled - mean) ** 2).sum(axis=0) + 1e-6)
+        context = _silu(self._apply("context", np.concatenate([mean, deviation])))
+        around = np.broadcast_to(context, (len(hidden), len(context)))
+        third = _silu(self._apply("third", np.concatenate([hidden, around], axis=1)))
+        return self._apply("query", third), context
+
     def _apply(self, name: str, values: FloatArray) -> FloatArray:
         weights, bias = self.layers[name]
         return np.asarray(values @ weights.T + bias)
 
 
+def relative_reach(reach: FloatArray, weights: FloatArray) -> FloatArray:
+    """(Q,): logarithm of the reach of queries over its mean, within bounds."""
+    logs = np.log(reach)
+    return np.asarray(np.clip(logs - (weights / weights.sum() * logs).sum(), -3, 3))
+
+
 def network_from(document: dict[str, Any]) -> Network:
-    """The network in a document that `benchmarks/noise/fit_noise_estimate.py` wrote."""
+    """The network in a document that a script of `benchmarks/` wrote."""
     layers = {
         name: (np.array(layer["weights"]), np.array(layer["bias"]))
         for name, layer in document["layers"].items()
@@ -112,9 +127,9 @@ def network_from(document: dict[str, Any]) -> Network:
 
 
 @functools.cache
-def load_network() -> Network:
-    """The network shipped with the package."""
-    file = importlib.resources.files("pdflow.noise") / "estimate.json"
+def load_network(name: str = "estimate") -> Network:
+    """The network of this name that is shipped with the package."""
+    file = importlib.resources.files("pdflow.noise") / f"{name}.json"
     return network_from(json.loads(file.read_text("utf-8")))
 
 

@@ -146,7 +146,7 @@ class Conditioning:
 
     def at(self, places: NDArray[np.float64]) -> NDArray[np.float64]:
         """(P,): the noise at places (P, 3), scaled."""
-        return self.scale * self.noise.at(places)
+        return self.scale * self.noise.conditioning_at(places)
 
 
 def noise_over_radius(search: NeighborSearch, noise: NoiseEstimate, patch_points: int) -> float:
