@@ -51,7 +51,7 @@ STAGES: tuple[tuple[object, str], ...] = (
     (patch_frames, "undo"),
     (STITCHERS, "points"),
     (STITCHERS, "resample"),
-    (passes, "estimate_noise"),
+    (passes, "estimate_remaining"),
     (denoise, "limit_tangential_motion"),
     (normalise.Normalised, "restore"),
 )

@@ -21,7 +21,7 @@ PAGE = ROOT / "docs" / "speed.md"
 
 STAGES = {
     "the network": ("TorchBackend.run", "CompiledBackend.run"),
-    "noise estimate, before and after": ("survey.estimate_noise", "passes.estimate_noise"),
+    "noise estimate, before and after": ("survey.estimate_noise", "passes.estimate_remaining"),
     "outliers": ("survey.log_distances",),
     "search trees": ("neighbors.build_tree",),
     "cover with patches": ("patching.cover",),

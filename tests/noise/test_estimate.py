@@ -8,7 +8,7 @@ import pytest
 
 from pdflow.errors import PdflowError
 from pdflow.geometry.neighbors import NeighborSearch
-from pdflow.noise.estimate import FEW_POINTS, NoiseEstimate, estimate_noise
+from pdflow.noise.estimate import FEW_POINTS, NoiseEstimate, estimate_noise, estimate_remaining
 from pdflow.noise.models import add_noise
 from pdflow.scenes.cases import make_case
 
@@ -289,3 +289,13 @@ class TestScans:
 
     def test_a_clean_cloud_has_no_kind(self) -> None:
         assert estimate_noise(noisy("torus", 5000, 0.0)).kind == "none"
+
+
+@pytest.mark.parametrize("sigma", [0.002, 0.02])
+def test_noise_that_remains_is_measured_at_fewer_places(sigma: float) -> None:
+    rng = np.random.default_rng(4)
+    noisy = torus(12_000, rng) + sigma * rng.standard_normal((12_000, 3))
+    whole, fewer = estimate_noise(noisy), estimate_remaining(noisy)
+    assert 300 < len(fewer.queries) < 0.7 * len(whole.queries)
+    assert abs(fewer.sigma / whole.sigma - 1) < 0.15
+    assert len(fewer.log_factors) == 0

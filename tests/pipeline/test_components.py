@@ -30,8 +30,8 @@ def test_components_smaller_than_a_patch_are_clouds_of_their_own(
 ) -> None:
     """All but for the noise, which is that of the whole cloud."""
     noise = NoiseEstimate(0.04, relative=0.04, spacing=0.01, reliable=True)
-    for module in ("survey", "passes"):
-        monkeypatch.setattr(f"pdflow.pipeline.{module}.estimate_noise", lambda points: noise)
+    for estimate in ("survey.estimate_noise", "passes.estimate_remaining"):
+        monkeypatch.setattr(f"pdflow.pipeline.{estimate}", lambda points: noise)
     components = [
         sphere(700),
         0.01 * sphere(900, seed=1),

@@ -33,7 +33,7 @@ torch 2.11.0, commit abc, seed 0, model pdflow
 1000000 points, one pass, eps = 0: 3.897 s
     survey.estimate_noise                0.530 s
     TorchBackend.run                     0.953 s
-    passes.estimate_noise                0.098 s
+    passes.estimate_remaining            0.098 s
 
 1000000 points, one pass, eps drawn: 3.964 s
     survey.estimate_noise                0.612 s

@@ -43,6 +43,9 @@ FEWEST_POINTS = 30
 QUERIES = 2000
 """Number of query points, more or less."""
 
+QUERIES_AFTER = 1000
+"""Query points where only the level is asked for: the noise that remains after a pass."""
+
 LEAP = (0.08, 0.12)
 """A query whose smallest neighbourhood is within these shares of its reach lies, more or less, in
 an isolated clump; on a surface that share is about half."""
@@ -181,10 +184,21 @@ def estimate_noise(points: ArrayLike | NeighborSearch, seed: int = 0) -> NoiseEs
     return estimate_with(load_network(), points, seed)
 
 
+def estimate_remaining(points: ArrayLike | NeighborSearch) -> NoiseEstimate:
+    """`estimate_noise` of a denoised cloud, from half as many queries: nothing is smoothed by it,
+    so it has no factors either."""
+    return estimate_with(load_network(), points, 0, QUERIES_AFTER, with_factors=False)
+
+
 def estimate_with(
-    network: Network, points: ArrayLike | NeighborSearch, seed: int = 0
+    network: Network,
+    points: ArrayLike | NeighborSearch,
+    seed: int = 0,
+    wanted: int = QUERIES,
+    *,
+    with_factors: bool = True,
 ) -> NoiseEstimate:
-    """`estimate_noise` with another network."""
+    """`estimate_noise` with another network, at about `wanted` queries."""
     from pdflow.geometry.distinct import distinct
     from pdflow.geometry.neighbors import NeighborSearch
     from pdflow.noise.conditioning import average_nearby, log_factors
@@ -199,16 +213,19 @@ def estimate_with(
     if len(given) < FEWEST_POINTS:
         return NoiseEstimate(0.0, 0.0, _spacing_of_few(search), False)
     frame, own = unit_sphere(given), OwnFrame.of(given)
-    asked = stable_sample(given, own, QUERIES, seed)
+    asked = stable_sample(given, own, wanted, seed)
     queries = given[asked.rows]
     sq_distances, near = search.knn(queries, neighbors_of(len(given)))
     if not sq_distances[:, 1].all():  # duplicates
-        return estimate_with(network, given, seed)
+        return estimate_with(network, given, seed, wanted, with_factors=with_factors)
     seen = describe_neighbors(given, near, queries, unit=frame.scale)
     spacing = weighted_quantile(seen.nearest, asked.weights, 0.5)
     level = _agree(network, seen, queries, asked)
-    level = _thinned(network, level, given, frame.scale, own, len(given), seed)
-    factors = log_factors(seen, asked.weights, level.sigma, level.error)
+    level = _thinned(network, level, given, frame.scale, own, len(given), seed, wanted)
+    factors = np.empty(0)
+    if with_factors:
+        factors = log_factors(seen, asked.weights, level.sigma, level.error)
+        factors = average_nearby(level.queries, queries, factors)
     return NoiseEstimate(
         level.sigma * frame.scale,
         level.sigma / max(1 - RADIUS_EXCESS * level.sigma, 0.5),
@@ -219,7 +236,7 @@ def estimate_with(
         level.certainty,
         level.kind(spacing),
         level.error,
-        average_nearby(level.queries, queries, factors),
+        factors,
     )
 
 
@@ -258,11 +275,13 @@ def _thinned(
     frame: OwnFrame,
     count: int,
     seed: int,
+    wanted: int,
 ) -> _Level:
     """The level, blended with that of a thinned cloud where it exceeds the neighbourhoods.
 
     points  (M, 3) all points of the cloud, `unit`, their radius, and `frame`, their own
     count   points, more or less, at the density of the level
+    wanted  queries, more or less
 
     Between the two RATIOS both have a share, so that the result changes smoothly with the noise.
     """
@@ -278,12 +297,12 @@ def _thinned(
     fewer = max(FEWEST_THINNED, int(count * (THINNED_RATIO / level.ratio) ** 2.5))
     left = stable_sample(points, frame, round(fewer / MEAN_WEIGHT), seed)
     thin = fill_rows(np.empty((len(left.rows), 3)), lambda part: points[left.rows[part]])
-    asked = left.first(QUERIES / len(points))
+    asked = left.first(wanted / len(points))
     queries = points[asked.rows]
     near = knn(thin, queries, neighbors_of(len(thin), MEAN_WEIGHT))[1]
     seen = describe_neighbors(thin, near, queries, left.weights, unit)
     deeper = _agree(network, seen, queries, asked)
-    deeper = _thinned(network, deeper, points, unit, frame, fewer, seed)
+    deeper = _thinned(network, deeper, points, unit, frame, fewer, seed, wanted)
     if share == 1:
         return deeper
     return _Level(

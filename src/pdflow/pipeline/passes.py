@@ -18,7 +18,7 @@ from pdflow.geometry.neighbors import NeighborSearch
 from pdflow.geometry.partition import interleave
 from pdflow.geometry.stitch import STITCHERS, blend_held, sq_disagreement
 from pdflow.model import PDFlow
-from pdflow.noise.estimate import NoiseEstimate, estimate_noise
+from pdflow.noise.estimate import NoiseEstimate, estimate_remaining
 from pdflow.parallel import Deferred
 from pdflow.pipeline.large import Layout
 from pdflow.pipeline.patching import Cutting, Piece, conditioning_noise, cut_pieces, network_frames
@@ -280,7 +280,7 @@ class Passes:
 
 def _remaining_noise(search: NeighborSearch, layout: Layout | None, made: str) -> NoiseEstimate:
     """The noise after a pass; `made` says which one."""
-    after = estimate_noise(search if layout is None else layout.sample(search))
+    after = estimate_remaining(search if layout is None else layout.sample(search))
     _LOG.info("pass %s: noise %.4g remains", made, after.sigma)
     return after
 

@@ -27,7 +27,7 @@ from pdflow.geometry.arrays import FloatArray, IntArray
 from pdflow.geometry.components import FEWEST_POINTS
 from pdflow.geometry.distinct import distinct
 from pdflow.geometry.neighbors import NeighborSearch
-from pdflow.noise.estimate import NoiseEstimate, estimate_noise
+from pdflow.noise.estimate import NoiseEstimate, estimate_remaining
 from pdflow.pipeline import large
 from pdflow.pipeline.denoise import Denoiser
 from pdflow.pipeline.large import Layout
@@ -153,7 +153,7 @@ class Tiles:
         order = np.argsort(self.store.read_all(ROWS, cells))
         kept = self.store.read_stage(OUTLIERS, cells, "u1")[order] == 0
         places = self._places(passes, cells, order)
-        return estimate_noise(NeighborSearch(places[kept, :3]))
+        return estimate_remaining(NeighborSearch(places[kept, :3]))
 
     def _find_outliers(self, tile: int) -> None:
         survey, index = load_survey(self.store), self.store.index
