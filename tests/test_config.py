@@ -30,10 +30,6 @@ from pdflow.errors import PdflowError
         {"clamp": 0.0},
         {"noise_unit": 0.0},
         {"augment_dims": 0, "noise_conditioning": True},
-        {"condition_strides": (1,)},
-        {"condition": "graph", "condition_layers": 2, "condition_strides": (4,)},
-        {"condition": "graph", "condition_strides": (0,)},
-        {"condition": "graph", "condition_strides": (1.5,)},
         {"point_dims": 1, "augment_dims": 0, "masked_dims": 0},
     ],
 )

@@ -146,26 +146,6 @@ def test_every_parameter_of_every_variant_is_trained(
         assert parameter.grad.abs().max() > 0, name
 
 
-def test_a_stride_reaches_farther_for_as_many_neighbours() -> None:
-    config = replace(TINY, condition="graph", condition_layers=2, condition_strides=(1, 4))
-    points = torch.randn(2, 16, 3, generator=torch.Generator().manual_seed(2))
-    points = points.take_along_dim(points.norm(dim=-1)[..., None].argsort(1), 1)
-    near, far = PDFlow(config).graph(points).chunk(2, -1)
-    assert set(far.flatten().tolist()) == {0, 4, 8, 12}
-    rows = torch.arange(2)[:, None, None]
-    reach = [
-        (points[rows, graph] - points[:, :, None]).norm(dim=-1).mean() for graph in (near, far)
-    ]
-    assert reach[1] > 1.3 * reach[0]
-
-
-def test_patches_smaller_than_a_stride_repeat_the_nearest() -> None:
-    config = replace(TINY, condition="graph", condition_layers=1, condition_strides=(4,))
-    graph = PDFlow(config).graph(torch.randn(1, 6, 3))
-    assert graph.shape == (1, 6, 8)
-    assert torch.equal(graph[..., 6:], graph[..., 4:5].expand(-1, -1, 2))
-
-
 @pytest.mark.parametrize("shape", [(16, 3), (2, 16, 2), (1, 2, 16, 3)])
 def test_patches_of_odd_shape_are_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(PdflowError, match=r"\(B, N, 3\)"):

@@ -62,9 +62,6 @@ class FlowConfig:
     condition         condition net of the augmentation: "absolute" (released weights), "edge"
                       (paper's text) or "graph" (condition_layers EdgeUnits), over
                       condition_neighbours points
-    condition_strides a number s for each EdgeUnit of the condition net "graph": its neighbours are
-                      among every s-th point of the patch, so on a surface they reach sqrt(s) times
-                      as far; empty: 1 for all
     augment_flow      "couplings" (paper) or "affine"
     augment_norm      "batch" (released weights) or "none"
     noise_conditioning  whether the condition net sees the noise of a patch
@@ -88,7 +85,6 @@ class FlowConfig:
     condition_neighbours: int = 12
     condition_hidden: int = 32
     condition_layers: int = 1
-    condition_strides: tuple[int, ...] = ()
     condition_features: int = 64
     augment_flow: str = "couplings"
     augment_hidden: int = 64
@@ -101,8 +97,7 @@ class FlowConfig:
     point_dims: int = 3
 
     def __post_init__(self) -> None:
-        for name in ("edge_neighbours", "condition_strides"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
+        object.__setattr__(self, "edge_neighbours", tuple(self.edge_neighbours))
         for name, allowed in {
             "coupling": COUPLINGS,
             "permutation": PERMUTATIONS,
@@ -118,9 +113,8 @@ class FlowConfig:
                 self._refuse(f"{name} is {getattr(self, name)!r}", f"choose one of {choices}")
         for name in (*_POSITIVE, "augment_dims", "masked_dims"):
             self._check_whole(name, getattr(self, name))
-        for name in ("edge_neighbours", "condition_strides"):
-            for value in getattr(self, name):
-                self._check_whole(name, value)
+        for k in self.edge_neighbours:
+            self._check_whole("edge_neighbours", k)
         if not self.edge_neighbours:
             self._refuse("edge_neighbours is empty", "name K for at least one block")
         if self.augment_dims < 0:
@@ -135,15 +129,6 @@ class FlowConfig:
             )
         if self.neighbours > MOST_NEIGHBOURS:
             self._refuse(f"K is {self.neighbours}", f"keep it to {MOST_NEIGHBOURS}")
-        if self.condition_strides and (
-            self.condition != "graph"
-            or len(self.condition_strides) != self.condition_layers
-            or min(self.condition_strides) < 1
-        ):
-            self._refuse(
-                f"condition_strides are {self.condition_strides}",
-                "give a number from 1 for each of the condition_layers of a condition net 'graph'",
-            )
         if self.noise_conditioning and not self.augment_dims:
             self._refuse("noise_conditioning is on without a condition net", "keep D_a above 0")
         if self.channels < 2:
@@ -164,12 +149,6 @@ class FlowConfig:
         """Neighbours that the graph of a patch must hold."""
         condition = self.condition_neighbours if self.augment_dims else 0
         return max(*self.edge_neighbours, condition, 0)
-
-    @property
-    def graph_strides(self) -> tuple[int, ...]:
-        """The strides that the graph of a patch holds neighbours for, 1 first."""
-        strides = self.condition_strides if self.augment_dims else ()
-        return tuple(sorted({1, *strides}))
 
     @staticmethod
     def _check_whole(name: str, value: object) -> None:

@@ -71,10 +71,6 @@ class PDFlow(nn.Module):
                 k=config.condition_neighbours,
                 condition_hidden=config.condition_hidden,
                 condition_layers=config.condition_layers,
-                columns=tuple(
-                    config.neighbours * config.graph_strides.index(stride)
-                    for stride in config.condition_strides
-                ),
                 features=config.condition_features,
                 hidden=config.augment_hidden,
                 flow=config.augment_flow,
@@ -92,9 +88,7 @@ class PDFlow(nn.Module):
     def graph(self, points: Tensor) -> Tensor:
         """(B, N, K): the one static graph of a patch, used in both directions.
 
-        K neighbours for each of the strides, one after the other. In a patch with fewer than K
-        points, the nearest neighbour stands for those that are missing: for stride 1, the point
-        itself.
+        In a patch with fewer than K points, the missing neighbours are the point itself.
         """
         if points.ndim != 3 or points.shape[-1] != self.config.point_dims:
             raise PdflowError(
@@ -107,12 +101,8 @@ class PDFlow(nn.Module):
                 f"Patches are {given} and this network is {needed}: convert one of them, as in "
                 "model.to(points.dtype)."
             )
-        graphs = [self._strided_graph(points, stride) for stride in self.config.graph_strides]
-        return graphs[0] if len(graphs) == 1 else torch.cat(graphs, -1)
-
-    def _strided_graph(self, points: Tensor, stride: int) -> Tensor:
-        have = min(self.config.neighbours, -(-points.shape[1] // stride))
-        graph = patch_graph(points, have, stride)
+        have = min(self.config.neighbours, points.shape[1])
+        graph = patch_graph(points, have)
         missing = self.config.neighbours - have
         return torch.cat([graph, graph[..., :1].expand(-1, -1, missing)], -1) if missing else graph
 

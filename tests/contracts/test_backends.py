@@ -26,7 +26,6 @@ NETWORKS = {
     "no augmentation": replace(CONFIG, augment_dims=0, masked_dims=1),
     "lbm": replace(CONFIG, filter="lbm"),
     "fbm": replace(CONFIG, filter="fbm"),
-    "strided": replace(CONFIG, condition="graph", condition_layers=3, condition_strides=(1, 4, 16)),
     "conditioned": replace(CONFIG, augment_flow="affine", noise_conditioning=True),
 }
 

@@ -7,7 +7,6 @@ from zipfile import ZipFile
 import pytest
 import torch
 
-from pdflow.config import FlowConfig
 from pdflow.errors import PdflowError
 from pdflow.export import LARGEST_DIFFERENCE, example, export_model, metadata
 from pdflow.export.formats import FORMATS, Format
@@ -20,20 +19,6 @@ def test_the_network_with_its_own_neighbours_is_the_network(small: PDFlow) -> No
     with torch.no_grad():
         found, expected = PatchNetwork(small)(patches), small.denoise_patches(patches)
     assert torch.allclose(found, expected, atol=1e-6)
-
-
-def test_strides_of_its_graph_are_those_of_the_network() -> None:
-    torch.manual_seed(0)
-    config = FlowConfig(
-        edge_neighbours=(0,), augment_dims=5, hidden=8, patch_points=64, condition_neighbours=6,
-        condition="graph", condition_layers=2, condition_strides=(1, 4),
-    )  # fmt: skip
-    network = PatchNetwork(PDFlow(config).eval())
-    patches, _ = example(network, batch=3)
-    assert torch.equal(
-        network._graph(patches).sort(-1)[0], network.model.graph(patches).sort(-1)[0]
-    )
-    assert torch.allclose(network(patches), network.model.denoise_patches(patches), atol=1e-6)
 
 
 def test_networks_with_edges_are_exported(small: PDFlow, tmp_path: Path) -> None:

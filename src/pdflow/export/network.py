@@ -46,8 +46,7 @@ class PatchNetwork(nn.Module):
     def program(self, points: Tensor, sigma: Tensor | None) -> ExportedProgram:
         """The network traced by torch.export, for any number of patches and of points in them."""
         batch = Dim("batch", min=1)
-        config = self.model.config
-        size = Dim("points", min=max(2, (config.neighbours - 1) * config.graph_strides[-1] + 1))
+        size = Dim("points", min=max(2, self.model.config.neighbours))
         shapes = {"points": {0: batch, 1: size}, "sigma": None if sigma is None else {0: batch}}
         return torch.export.export(self, (points, sigma), dynamic_shapes=shapes)
 
@@ -57,9 +56,4 @@ class PatchNetwork(nn.Module):
         sq_norms = wide.square().sum(-1)
         products = wide @ wide.transpose(1, 2)
         sq_distances = sq_norms[:, :, None] + sq_norms[:, None] - 2 * products
-        config = self.model.config
-        graphs = [
-            sq_distances[..., ::stride].topk(config.neighbours, largest=False).indices * stride
-            for stride in config.graph_strides
-        ]
-        return torch.cat(graphs, -1)
+        return sq_distances.topk(self.model.config.neighbours, largest=False).indices

@@ -82,27 +82,16 @@ class GraphCondition(nn.Module):
 
     Maps points (B, N, D_p) to features (B, N, F). The input of each unit is the points and the
     outputs of all units before it, so the receptive field grows by one neighbourhood per unit.
-    `columns` says where the neighbours of each unit begin in the graph; those of a stride above 1
-    lie farther away, so a unit sees a larger part of the surface for the same number of edges.
     With these features in the augmented dimensions, the flow itself can be point-wise: the graph
     layers run once, not in both directions, and the likelihood stays exact.
 
     Paper: it has no such condition net.
     """
 
-    def __init__(
-        self,
-        point_dims: int,
-        hidden: int,
-        features: int,
-        k: int,
-        layers: int,
-        columns: tuple[int, ...] = (),
-    ) -> None:
+    def __init__(self, point_dims: int, hidden: int, features: int, k: int, layers: int) -> None:
         super().__init__()
         self.units = nn.ModuleList(
-            EdgeUnit(point_dims + i * hidden, hidden, hidden, groups=1, k=k, column=column)
-            for i, column in enumerate(columns or (0,) * layers)
+            EdgeUnit(point_dims + i * hidden, hidden, hidden, groups=1, k=k) for i in range(layers)
         )
         self.last = nn.Linear(point_dims + layers * hidden, features)
 
@@ -266,7 +255,6 @@ class Augmentation(nn.Module):
         k: int = 12,
         condition_hidden: int = 32,
         condition_layers: int = 1,
-        columns: tuple[int, ...] = (),
         features: int = 64,
         hidden: int = 64,
         flow: str = "couplings",
@@ -281,7 +269,7 @@ class Augmentation(nn.Module):
         elif condition == "edge":
             self.condition = EdgeCondition(*shape)
         else:
-            self.condition = GraphCondition(*shape, condition_layers, columns)
+            self.condition = GraphCondition(*shape, condition_layers)
         couplings = [
             ConditionalCoupling(channels, features, hidden, keep_first=bool(i % 2), norm=norm)
             for i in range(steps)

@@ -61,9 +61,7 @@ class LinearUnit(nn.Module):
 
 
 class EdgeUnit(nn.Module):
-    """EdgeConv network of Table 6 over `k` neighbours of each point.
-
-    column  of the graph, where these neighbours begin
+    """EdgeConv network of Table 6 over the first `k` neighbours of each point.
 
     Maps x (B, N, inputs) to (G, B, N, outputs): layers F1 and F2 with relu act on each edge
     [h, n, n - h] between a point h and a neighbour n, Eq. (21), M1 takes the maximum over
@@ -73,12 +71,9 @@ class EdgeUnit(nn.Module):
     not of features, and the same in all blocks, so that the inverse can use it.
     """
 
-    def __init__(
-        self, inputs: int, hidden: int, outputs: int, groups: int, k: int, column: int = 0
-    ):
+    def __init__(self, inputs: int, hidden: int, outputs: int, groups: int, k: int) -> None:
         super().__init__()
         self.k = k
-        self.column = column
         self.inputs = inputs
         self.first = GroupedLinear(groups, 3 * inputs, hidden)
         self.second = GroupedLinear(groups, hidden, hidden)
@@ -89,16 +84,15 @@ class EdgeUnit(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """(G, B, N, H), layers F1 to M1 of the first `inputs` channels of x; and x.
 
-        neighbours  (B, N, >= column + k), nearest first
+        neighbours  (B, N, >= k), nearest first
         flip        count channels from the last; `edge_pool` says why x is returned
         """
-        end = self.column + self.k
-        if neighbours is None or neighbours.shape[-1] < end:
+        if neighbours is None or neighbours.shape[-1] < self.k:
             have = 0 if neighbours is None else neighbours.shape[-1]
-            raise ValueError(f"An EdgeUnit needs {end} neighbours per point, got {have}.")
+            raise ValueError(f"An EdgeUnit needs {self.k} neighbours per point, got {have}.")
         return edge_pool(
             x,
-            neighbours[..., self.column : end],
+            neighbours[..., : self.k],
             self.first.layer,
             self.second.layer,
             inputs=self.inputs,

@@ -18,24 +18,21 @@ def start_from(model: PDFlow, name_or_path: str | Path) -> str:
     """Give `model` the weights of a file or shipped model; returns the SHA-256 of that file.
 
     The filters may differ: `Filter.start_from` says which combinations work. If only `model` has
-    noise conditioning, its noise channel starts with zero weights. If its condition net "graph" has
-    more EdgeUnits, nothing reads them at first: the network computes the same. All other tensors
-    must have the same names and shapes.
+    noise conditioning, its noise channel starts with zero weights. All other tensors must have
+    the same names and shapes.
     """
     path = find_model(name_or_path)
     source = load_model(path)
     theirs, ours = _without_filter(source), _without_filter(model)
     if model.config.noise_conditioning and not source.config.noise_conditioning:
         theirs = _with_zero_weight_channel(theirs, model.config.point_dims)
-    if model.config.condition_layers > source.config.condition_layers:
-        theirs = _with_new_units(theirs, ours)
     for name in sorted(theirs.keys() | ours.keys()):
         here, there = (str(tuple(t[name].shape)) if name in t else "none" for t in (ours, theirs))
         if here != there:
             raise PdflowError(
                 f"{path}: tensor {name} is {there} there and {here} in the recipe's network: "
-                "start from weights of a network that differs in the filter, "
-                "in noise_conditioning and in condition_layers at most."
+                "start from weights of a network that differs in the filter and in "
+                "noise_conditioning at most."
             )
     model.load_state_dict(theirs, strict=False)
     try:
@@ -63,19 +60,6 @@ def _with_zero_weight_channel(tensors: dict[str, Tensor], place: int) -> dict[st
         elif name == last:
             wider[name] = _insert_zeros(weight, 1, place)
     return wider
-
-
-def _with_new_units(theirs: dict[str, Tensor], ours: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Weights of a graph condition net, with the units that only ours has as they are there.
-
-    The weights of the last layer for what these units find are zero.
-    """
-    units, last = "augmentation.condition.units.", "augmentation.condition.last.weight"
-    grown = {k: v for k, v in ours.items() if k.startswith(units)} | theirs
-    if last in theirs and last in ours and ours[last].shape[1] > theirs[last].shape[1]:
-        grown[last] = torch.zeros_like(ours[last])
-        grown[last][:, : theirs[last].shape[1]] = theirs[last]
-    return grown
 
 
 def _insert_zeros(weight: Tensor, dim: int, place: int) -> Tensor:

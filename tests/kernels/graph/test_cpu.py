@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pdflow.geometry.neighbors import knn
-from pdflow.kernels.graph.cpu import patch_graph, strided_graph
+from pdflow.kernels.graph.cpu import patch_graph
 
 
 def shapes(points: int) -> dict[str, np.ndarray]:
@@ -37,12 +37,3 @@ def test_float32_patches_are_searched_exactly() -> None:
 
 def test_no_neighbours() -> None:
     assert patch_graph(np.zeros((4, 3)), 0).shape == (4, 0)
-
-
-@pytest.mark.parametrize(
-    ("points", "k", "stride"), [(1, 1, 3), (9, 3, 4), (33, 8, 4), (100, 25, 4), (300, 16, 7)]
-)
-def test_a_stride_leaves_the_other_rows_out(points: int, k: int, stride: int) -> None:
-    for name, cloud in shapes(points).items():
-        expected = knn(cloud[::stride], cloud, k)[1] * stride
-        assert np.array_equal(strided_graph(cloud, k, stride), expected), name

@@ -27,9 +27,3 @@ def test_what_is_not_finite_gets_valid_rows() -> None:
     rows = nearest(points, points, 2)
     assert rows.min() >= 0
     assert rows.max() < 20
-
-
-def test_neighbours_of_a_stride_are_every_so_many_rows() -> None:
-    points = torch.randn(2, 30, 3, generator=torch.Generator().manual_seed(4))
-    expected = nearest_torch(points, points[:, ::4], 3) * 4
-    assert torch.equal(patch_graph(points, 3, 4), expected)

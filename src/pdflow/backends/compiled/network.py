@@ -17,7 +17,7 @@ from pdflow.errors import PdflowError
 from pdflow.flow.bijection import Chain
 from pdflow.flow.filters import Filter
 from pdflow.kernels.dense import Array, Dense
-from pdflow.kernels.graph.cpu import patch_graph, strided_graph
+from pdflow.kernels.graph.cpu import patch_graph
 from pdflow.model import LEAST_NOISE, PDFlow
 
 
@@ -29,7 +29,7 @@ class CompiledNetwork:
 
     def __init__(self, model: PDFlow) -> None:
         config = model.config
-        self._neighbours, self._strides = config.neighbours, config.graph_strides
+        self._neighbours = config.neighbours
         self._noise_unit = config.noise_unit if config.noise_conditioning else None
         self._augment = CompiledAugmentation(model.augmentation) if model.augmentation else None
         blocks = [block for block in model.flow if isinstance(block, Chain)]
@@ -83,13 +83,9 @@ class CompiledNetwork:
         return network
 
     def _graph(self, points: Array) -> Graph:
-        """(N, K), as `PDFlow.graph` has it."""
-        graphs = [self._strided_graph(points, stride) for stride in self._strides]
-        return graphs[0] if len(graphs) == 1 else np.concatenate(graphs, axis=1)
-
-    def _strided_graph(self, points: Array, stride: int) -> Graph:
-        have = min(self._neighbours, -(-len(points) // stride))
-        graph = patch_graph(points, have) if stride == 1 else strided_graph(points, have, stride)
+        """(N, K), as `PDFlow.graph` has it: points that are missing are the point itself."""
+        have = min(self._neighbours, len(points))
+        graph = patch_graph(points, have)
         missing = self._neighbours - have
         return np.concatenate([graph, np.repeat(graph[:, :1], missing, 1)], 1) if missing else graph
 

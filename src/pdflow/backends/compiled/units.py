@@ -65,14 +65,14 @@ class CompiledUnit:
     def __init__(self, unit: EdgeUnit | LinearUnit, group: int, flipped: bool = False) -> None:
         """`flipped` turns the channels around, both those that come in and those that go out."""
         way = slice(None, None, -1 if flipped else 1)
-        self.edges: tuple[Dense, EdgeMax, int, int] | None = None
+        self.edges: tuple[Dense, EdgeMax, int] | None = None
         if isinstance(unit, LinearUnit):
             layers = [grouped(layer, group) for layer in unit.layers]  # type: ignore[arg-type]
             layers[0] = layers[0][0][way], layers[0][1]
         else:
             second = EdgeMax(*grouped(unit.second, group))
             weight, bias = split_edges(*grouped(unit.first, group), second.width)
-            self.edges = Dense([(weight[way], bias)]), second, unit.k, unit.column
+            self.edges = Dense([(weight[way], bias)]), second, unit.k
             layers = [grouped(unit.third, group)]
         layers[-1] = layers[-1][0][:, way], layers[-1][1][way]
         self.layers = Dense(layers)
@@ -81,5 +81,5 @@ class CompiledUnit:
         """(N, outputs) from the channels of x (N, C) that begin at `start`."""
         if self.edges is None:
             return self.layers(x, start)
-        first, second, k, column = self.edges
-        return self.layers(second(first(x, start), graph, k, column))
+        first, second, k = self.edges
+        return self.layers(second(first(x, start), graph, k))

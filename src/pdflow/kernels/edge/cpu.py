@@ -38,15 +38,14 @@ class EdgeMax:
         self._bias = np.zeros(self.width, np.float32)
         self._bias[: len(bias)] = bias
 
-    def __call__(self, features: Array, graph: Graph, k: int, column: int = 0) -> Array:
-        """(N, width) from features (N, 2 width), centre then neighbour, and the k neighbours of a
-        graph (N, >= column + k) that begin at a column."""
+    def __call__(self, features: Array, graph: Graph, k: int) -> Array:
+        """(N, width) from features (N, 2 width), centre then neighbour, and the first k neighbours
+        of a graph (N, >= k)."""
         if k < EDGE_ROWS:
             # A repeated neighbour does not change the maximum.
-            columns = column + np.minimum(np.arange(EDGE_ROWS), k - 1)
-            graph, column, k = graph.take(columns, axis=1), 0, EDGE_ROWS
+            graph, k = graph.take(np.minimum(np.arange(EDGE_ROWS), k - 1), axis=1), EDGE_ROWS
         out = np.empty((len(features), self.width), np.float32)
-        _run_edges(features.reshape(-1), graph, column, k, self._panels, self._bias, out)
+        _run_edges(features.reshape(-1), graph, k, self._panels, self._bias, out)
         return out
 
 
@@ -60,7 +59,7 @@ def neighbour_mean(features: Array, graph: Graph, k: int) -> Array:
 
 @compiled
 def _run_edges(
-    features: Array, graph: Graph, column: int, k: int, panels: Array, bias: Array, out: Array
+    features: Array, graph: Graph, k: int, panels: Array, bias: Array, out: Array
 ) -> None:
     """A tile is a few neighbours of one point; the last tile may overlap the one before."""
     points, width = out.shape
@@ -71,7 +70,7 @@ def _run_edges(
         pooled = out[i]
         pooled[:] = -np.inf
         for edge in range(0, k, EDGE_ROWS):
-            first = i * graph.shape[1] + column + min(edge, k - EDGE_ROWS)
+            first = i * graph.shape[1] + min(edge, k - EDGE_ROWS)
             tile_edges(features, i, edges, first, width, hidden, marks)
             for c in range(0, width, EDGE_COLUMNS):
                 tile_max(hidden, marks, width, panels, c * width, best, i * width + c)

@@ -13,14 +13,13 @@ _FUSED_NEIGHBOURS = 64
 
 
 @torch.no_grad()
-def patch_graph(points: Tensor, k: int, stride: int = 1) -> Tensor:
+def patch_graph(points: Tensor, k: int) -> Tensor:
     """The k nearest neighbours of each point in its patch, itself included, nearest first.
 
     points   (B, N, D)
-    stride   neighbours are every `stride`-th row only, beginning with the first
     returns  (B, N, K) int64; exact in float64, or in float32 for the fused kernel
     """
-    return nearest(points, points[:, ::stride], k) * stride
+    return nearest(points, points, k)
 
 
 @torch.no_grad()

@@ -37,36 +37,6 @@ def patch_graph(points: NDArray[np.floating], k: int) -> IntArray:
     return rows
 
 
-def strided_graph(points: NDArray[np.floating], k: int, stride: int) -> IntArray:
-    """Nearest neighbours (N, k) among every `stride`-th row of a patch (N, 3), nearest first.
-
-    k  at most N / stride; of equally near points, the lower row comes first
-    """
-    rows = np.empty((len(points), k), np.int64)
-    if rows.size:
-        _search_all(np.ascontiguousarray(points.T, np.float64), stride, k, rows)
-    return rows
-
-
-@compiled
-def _search_all(xyz: FloatArray, stride: int, k: int, rows: IntArray) -> None:
-    """The few points of a stride are candidates for every point; neighbours have similar limits."""
-    x, y, z = xyz[0, ::stride].copy(), xyz[1, ::stride].copy(), xyz[2, ::stride].copy()
-    count = len(x)
-    names = np.arange(count) * stride
-    sq_distances, picked = np.empty(count), np.empty(count + 1, np.int64)
-    chosen_sq, chosen_row = np.empty(count), np.empty(count, np.int64)
-    sq_limit = np.inf
-    for i in range(xyz.shape[1]):
-        sq_distances_to(xyz[0, i], xyz[1, i], xyz[2, i], x, y, z, sq_distances)
-        sq_sure = sq_distances.max()
-        sq_limit = _limit(sq_distances, k, min(sq_limit, sq_sure), sq_sure)
-        chosen = _pick(sq_distances, sq_limit, picked)
-        for j in range(chosen):
-            chosen_sq[j], chosen_row[j] = sq_distances[picked[j]], names[picked[j]]
-        _put_in_order(chosen_sq[:chosen], chosen_row[:chosen], rows[i])
-
-
 @compiled
 def _search(tree: KdTree, k: int, rows: IntArray) -> None:
     x, y, z = tree.xyz[0], tree.xyz[1], tree.xyz[2]
