@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import pairwise, zip_longest
 
 import numpy as np
 import torch
@@ -13,8 +11,8 @@ from torch import Tensor
 
 from pdflow.backends import Points, Progress
 from pdflow.backends.draws import EpsDraws
+from pdflow.kernels.normal import normal
 from pdflow.model import PDFlow
-from pdflow.parallel import available_cores
 
 BATCH = 256
 """Patches in a batch: larger ones are no faster on a large GPU."""
@@ -59,10 +57,9 @@ class TorchBackend:
         parts = [
             slice(start, min(start + size, len(patches))) for start in range(0, len(patches), size)
         ]
-        with ThreadPoolExecutor(_drawing_threads()) as pool, torch.inference_mode():
-            draws = _Draws(self, eps, patches.shape[1], pool)
-            for part, following in zip_longest(parts, parts[1:]):
-                drawn = draws.take(part, following)
+        with torch.inference_mode():
+            for part in parts:
+                drawn = None if eps is None else self._draw(eps, part, patches.shape[1])
                 noisy = self._to_device(torch.from_numpy(patches[part]).float())
                 noise = None
                 if sigma is not None:
@@ -74,6 +71,11 @@ class TorchBackend:
             while running:
                 store()
         return clean
+
+    def _draw(self, eps: EpsDraws, part: slice, points: int) -> Tensor:
+        """eps (B, N, D_a) of a batch, drawn on the device: only keys are sent there."""
+        keys = torch.from_numpy(eps.keys(part.start, part.stop).view(np.int64))
+        return normal(self._to_device(keys), (points, self.model.config.augment_dims))
 
     def _to_device(self, tensor: Tensor) -> Tensor:
         """A copy that the host does not wait for, which needs pinned memory."""
@@ -99,62 +101,3 @@ class TorchBackend:
         reserved = torch.cuda.memory_reserved(self.device)
         unused = reserved - torch.cuda.memory_allocated(self.device)
         return max(1, min(BATCH, (free + unused) // (BYTES_PER_POINT * points)))
-
-
-def _drawing_threads() -> int:
-    """Half of the cores, which is enough: a `Deferred` call may need the other half, and the thread
-    that feeds the device must never wait for a core."""
-    return max(1, available_cores() // 2)
-
-
-class _Draws:
-    """eps of batches, drawn by threads while the batch before is on the device."""
-
-    def __init__(
-        self, backend: TorchBackend, eps: EpsDraws | None, points: int, pool: ThreadPoolExecutor
-    ) -> None:
-        self.backend, self.eps, self.points, self.pool = backend, eps, points, pool
-        self.ahead: tuple[Tensor, list[Future[None]]] | None = None
-        on_gpu = backend.device.type == "cuda"
-        self.stream = torch.cuda.Stream(backend.device) if on_gpu else None
-
-    def take(self, part: slice, following: slice | None) -> Tensor | None:
-        """eps (B, N, D_a) of a batch on the device; that of the following one is begun."""
-        if self.eps is None:
-            return None
-        drawn, jobs = self.ahead or self._begin(part)
-        self.ahead = None if following is None else self._begin(following)
-        for job in jobs:
-            job.result()
-        return self._upload(drawn)
-
-    def _upload(self, drawn: Tensor) -> Tensor:
-        """A copy on the device, made beside the batch that it is working on.
-
-        eps is most of what a batch sends: on the stream of the network the copy would wait for the
-        batch before, and the next one for the copy.
-        """
-        if self.stream is None:
-            return drawn.to(self.backend.device)
-        network = torch.cuda.current_stream(self.backend.device)
-        with torch.cuda.stream(self.stream):
-            eps = drawn.to(self.backend.device, non_blocking=True)
-        network.wait_stream(self.stream)
-        eps.record_stream(network)
-        return eps
-
-    def _begin(self, part: slice) -> tuple[Tensor, list[Future[None]]]:
-        count = part.stop - part.start
-        shape = (count, self.points, self.backend.model.config.augment_dims)
-        drawn = torch.empty(shape, pin_memory=self.backend.device.type == "cuda")
-        ends = np.linspace(0, count, _drawing_threads() + 1).astype(int).tolist()
-        jobs = [
-            self.pool.submit(self._fill, part.start + first, drawn[first:last])
-            for first, last in pairwise(ends)
-        ]
-        return drawn, jobs
-
-    def _fill(self, first: int, drawn: Tensor) -> None:
-        assert self.eps is not None
-        for patch, eps in enumerate(drawn, first):
-            self.eps.fill(patch, eps)

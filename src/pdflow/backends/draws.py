@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -17,18 +16,28 @@ class EpsDraws:
     seed   of the run
     names  (P,) numbers that stand for the patches, if their places in the run do not
 
-    They are drawn on the CPU by every backend, so a seed means the same on every device, and do
-    not depend on how patches are spread over threads or batches.
+    A patch has a key, made of seed and name, and each number of a patch is a function of the key
+    and its place (`pdflow.kernels.normal`). So a seed means the same on every device, up to
+    rounding, and numbers do not depend on how patches are spread over threads or batches.
     """
 
     seed: int
     names: NDArray[np.int64] | None = field(default=None, compare=False)
 
-    @torch.inference_mode()
+    def keys(self, first: int, last: int) -> NDArray[np.uint64]:
+        """Keys (last - first,) of the patches from number `first` to before `last`."""
+        return np.array([self._key(patch) for patch in range(first, last)], np.uint64)
+
     def fill(self, patch: int, eps: Tensor) -> None:
         """Draw eps (N, D_a), a contiguous float32 tensor on the CPU, of patch number `patch`."""
+        from pdflow.kernels.normal import cpu
+
+        cpu.fill(self._key(patch), eps.view(-1).numpy())
+
+    def _key(self, patch: int) -> np.uint64:
         name = patch if self.names is None else int(self.names[patch])
-        # numpy promises that a SeedSequence never changes.
-        state = np.random.SeedSequence([self.seed % 2**64, name]).generate_state(1, np.uint64)
-        generator = torch.Generator().manual_seed(int(state[0] >> np.uint64(1)))
-        torch.randn(eps.shape, generator=generator, out=eps)
+        # Always four words of 32 bits: a SeedSequence cannot tell a missing one from zero. numpy
+        # promises that it never changes.
+        entropy = [*divmod(self.seed % 2**64, 2**32), *divmod(name % 2**64, 2**32)]
+        key: np.uint64 = np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0]
+        return key

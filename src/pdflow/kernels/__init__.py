@@ -7,10 +7,12 @@
 - `graph`         nearest neighbours within patches
 - `matching`      matchings between patches, Eq. (15)
 - `dense`         stacks of dense layers on a CPU
+- `normal`        random numbers by key and place
 
 `__init__` of a topic holds its functions: each runs the fused kernels (`triton_*`) on an NVIDIA GPU
 with Triton, and else the twin in plain torch (`twin`), which runs anywhere. Triton is not imported
-before a fused kernel runs. `cpu` holds compiled loops for one patch on one core.
+before a fused kernel runs. `cpu` holds compiled loops for one patch on one core; `normal` runs
+these instead of a twin.
 """
 
 from __future__ import annotations
