@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Train the shipped weights again: benchmarks/training/train_released.sh DATA [OUTPUT]
-# DATA is ScoreDenoise's folder layout. 64 minutes on one NVIDIA H200.
+# DATA is ScoreDenoise's folder layout. 70 minutes on one NVIDIA H200.
 set -euo pipefail
 data=$1
 output=${2:-runs}
@@ -13,9 +13,13 @@ pdflow train --data "$data" --recipe pdflow-fast -o "$output/pdflow-fast" \
   --init "$output/pdflow-middle/model.safetensors"
 pdflow train --data "$data" --recipe pdflow-wide -o "$output/pdflow-wide"
 before=pdflow-wide
-for name in pdflow-wide-middle pdflow-benchmark pdflow; do
+for name in pdflow-wide-middle pdflow-wide-all; do
   pdflow train --data "$data" --recipe "$name" -o "$output/$name" \
     --init "$output/$before/model.safetensors"
   before=$name
+done
+for name in pdflow-benchmark pdflow; do
+  pdflow train --data "$data" --recipe "$name" -o "$output/$name" \
+    --init "$output/pdflow-wide-all/model.safetensors"
 done
 pdflow train --data "$data" --recipe pdflow-paper -o "$output/pdflow-paper"

@@ -167,7 +167,7 @@ class InferenceConfig:
     patch_radius          smallest and largest radius of the patches it was trained on
     centred               whether those had their seed at the origin
     conditioning_scales   factors on a cloud's noise before a network is conditioned on it: in a
-                          single pass, in the first of several, and in later ones
+                          first pass at one scale, in one at two scales, and in later passes
     pass_thresholds       noise, in patch radii, above which another pass pays: one number a pass
     partition_thresholds  noise, in patch radii: above the second number, a cloud is partitioned so
                           that the noise of each part is at most the first

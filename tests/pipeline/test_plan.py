@@ -28,10 +28,17 @@ def test_more_noise_asks_for_more_passes_and_then_for_partitions() -> None:
     assert much.partitions >= 4
 
 
-def test_single_first_and_later_passes_have_their_own_scales() -> None:
+def test_first_passes_at_one_and_two_scales_and_later_ones_have_their_own_scales() -> None:
     inference = InferenceConfig(conditioning_scales=(0.8, 0.6, 0.3))
-    assert conditioning_scale(inference, 0, 1) == 0.8
-    assert [conditioning_scale(inference, done, 3) for done in range(3)] == [0.6, 0.3, 0.3]
+    both = Plan(3, 1, 2, (0.0, 1.0))
+    assert conditioning_scale(inference, 0, Plan(2, 1)) == 0.8
+    found = [conditioning_scale(inference, done, both) for done in range(3)]
+    assert np.allclose(found, [0.6, 0.3, 0.3])
+
+
+def test_the_scale_fades_as_the_coarser_answer_does() -> None:
+    inference = InferenceConfig(conditioning_scales=(0.8, 0.6, 0.3))
+    assert np.isclose(conditioning_scale(inference, 0, Plan(2, 1, 2, (0.0, 0.25))), 0.75)
 
 
 def _local(levels: list[float]) -> NoiseEstimate:

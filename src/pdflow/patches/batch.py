@@ -21,7 +21,7 @@ from pdflow.noise.estimate import estimate_noise
 from pdflow.pipeline.denoise import OVERLAP
 from pdflow.pipeline.passes import BLEND_SHARPNESS
 from pdflow.pipeline.patching import conditioning_noise, network_frames
-from pdflow.pipeline.plan import Conditioning, conditioning_scale
+from pdflow.pipeline.plan import Conditioning, Plan, conditioning_scale
 
 TOLERANCE = 1.5
 """How many times smaller or larger than those of training patches may be without a warning."""
@@ -125,7 +125,7 @@ def cut(
     frames = network_frames(model, points, patches)
     sigma: NDArray[np.float64] | None = None
     if model.config.noise_conditioning:
-        scale = conditioning_scale(model.inference, done=0, passes=1)
+        scale = conditioning_scale(model.inference, 0, Plan(1, 1))
         if noise is None:
             levels = Conditioning(estimate_noise(search), scale).at(points[patches.seeds])
         else:

@@ -193,7 +193,7 @@ class Passes:
         scales = [plan.partitions if done == 0 else 1]
         if done == 0 and plan.coarse and count is None:
             scales.append(plan.coarse)
-        scale = conditioning_scale(self.model.inference, done, plan.passes)
+        scale = conditioning_scale(self.model.inference, done, plan)
         share = scaled(progress, 1 / len(scales))
         noted = None if sq_spread is None else np.zeros(len(sq_spread))
         conditioning = Conditioning(noise, scale)

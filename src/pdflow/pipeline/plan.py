@@ -126,15 +126,16 @@ def _rise(value: float, begin: float, end: float) -> float:
     return round(min(max((value - begin) / (end - begin), 0.0), 1.0), 9)
 
 
-def conditioning_scale(inference: InferenceConfig, done: int, passes: int) -> float:
-    """The factor on a cloud's noise that conditions a pass, after `done` of `passes`.
+def conditioning_scale(inference: InferenceConfig, done: int, plan: Plan) -> float:
+    """The factor on a cloud's noise that conditions a pass, after `done` of a plan.
 
-    Patches and passes are averaged, so each may smooth less than it would alone.
+    Patches and passes are averaged, so each may smooth less than it would alone. Two scales smooth
+    more than one, the more the coarser answer counts.
     """
-    alone, first, later = inference.conditioning_scales
+    fine, both, later = inference.conditioning_scales
     if done:
         return later
-    return alone if passes == 1 else first
+    return fine + plan.bounds[1] * (both - fine)
 
 
 @dataclass(frozen=True)
