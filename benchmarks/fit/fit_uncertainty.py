@@ -49,7 +49,7 @@ def main() -> None:
     options = parser.parse_args()
     print(f"{describe_machine()}\ncommit {source_version()}, seed {SEED}\n")
     source = read_source(options.data, (), Path("cache"))
-    training, held = source.split(load_recipe("pdflow").data.holdout)
+    training, held = source.split(load_recipe("pdflow-fast").data.holdout)
     run = Denoiser(load_model("pdflow"), uncertainty=True)
     if options.weights:
         weights = np.array([np.log(options.weights[0]), *options.weights[1:]])

@@ -314,5 +314,5 @@ def test_records_keep_what_is_needed_to_repeat_them(bench, score_data, tmp_path)
     )
     assert {"commit", "machine", "seed", "load"} < set(run)
     assert len(record["facts"]["weights"]) == 12
-    assert record["remark"] == "1x1"
+    assert record["remark"] == "2x1"
     assert record["cpu"] > 0

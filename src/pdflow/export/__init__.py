@@ -65,7 +65,7 @@ def metadata(model: PDFlow) -> dict[str, str]:
     patch_radius        radius that a patch with N points is scaled to, smallest and largest
     centred             whether the seed is at the origin, and patches lie along their axes
     noise_conditioning  whether there is an input sigma, the noise over the scale of the patch
-    conditioning_scale  factor on the noise for a single pass
+    conditioning_scale  factor on the noise for a first pass
 
     >>> from pdflow.weights import load_model
     >>> told = metadata(load_model("pdflow-fbm"))
