@@ -52,12 +52,12 @@ def main() -> None:
             show(f"{noise} {level}", of_shapes(denoiser, pack, noise, level))
 
 
-def scenes(kind: str, count: int) -> list[ScanCase]:
-    """Held-out scenes of a kind, as the table of scans has them."""
+def scenes(kind: str, count: int, first: int = FIRST_CASE) -> list[ScanCase]:
+    """Scenes of a kind, as the table of scans has them."""
     points = 2000 if kind == "sparse-detail" else 9000
     terrain = KINDS[kind].surfaces == ("terrain",)
     levels = [{"sigma": TILE_SIGMA}] if terrain else [{"level": 0.005}, {"level": 0.012}]
-    seeds = range(FIRST_CASE, FIRST_CASE + count)
+    seeds = range(first, first + count)
     return [
         ScanCase.of(make_case(kind, seed, points, **level), False)
         for seed in seeds

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from pdflow.geometry.neighbors import NeighborSearch
-from pdflow.noise.conditioning import LARGEST, SAME, average_nearby, certain
+from pdflow.noise.conditioning import (
+    CORRELATED,
+    LARGEST,
+    SAME,
+    SURE,
+    average_nearby,
+    certain,
+    of_correlated,
+)
 from pdflow.noise.estimate import NoiseEstimate, estimate_noise
 from pdflow.noise.known import known_noise
 from pdflow.pipeline.plan import Conditioning
@@ -28,6 +36,18 @@ def test_close_plates_are_smoothed_less() -> None:
 def test_ordinary_surfaces_are_conditioned_on_their_noise() -> None:
     for kind in ("sharp-edges", "open-sheet"):
         assert abs(np.log(conditioned(kind, 920_000))) < 0.1
+
+
+def test_noise_that_neighbours_share_is_smoothed_more() -> None:
+    # In two of the five scenes the noise may as well be independent.
+    factors = [conditioned("depth-camera", 920_000 + seed) for seed in range(5)]
+    assert np.median(factors) > 1.25
+    assert min(factors) > 0.9
+
+
+def test_only_surely_correlated_noise_has_a_further_factor() -> None:
+    assert [of_correlated(p) for p in (0.0, 0.5, SURE[0])] == [0, 0, 0]
+    assert 0 < of_correlated(sum(SURE) / 2) < of_correlated(1.0) == CORRELATED
 
 
 @pytest.mark.parametrize("points", [1500, 4000])

@@ -5,7 +5,8 @@ level asks for. Other noise asks for more or less: noise that neighbours share l
 and has to be smoothed harder; two layers that lie within the noise of each other look like one, and
 have to be smoothed less. The descriptions that the noise estimate reads show both. A network of the
 same form reads them. `benchmarks/noise/fit_conditioning.py` makes its coefficients: it minimises
-the squared distance from the surface that remains after one pass.
+the squared distance from the surface that remains after one pass. Correlated noise that the
+estimate is sure of is smoothed harder still, in all passes.
 """
 
 from __future__ import annotations
@@ -27,6 +28,11 @@ NEARBY = 64
 
 SAME = math.log(1.1)
 """Factors up to this one may be chance and count as 1; beyond, they differ by the rest."""
+
+CORRELATED, SURE = math.log(1.4), (0.75, 0.95)
+"""Further logarithm of the factor of correlated noise, and the probabilities between which it rises
+from 0. On depth cameras and badly registered scans 1.4 and 1.9 are as good, and on noise that is
+smooth over several spacings 1.9 does harm (`benchmarks/noise/try_correlated.py`)."""
 
 LEVELS = (-6.0, 2.0)
 """Limits of the logarithm of the noise over the reach."""
@@ -55,6 +61,16 @@ def certain(logs: FloatArray) -> FloatArray:
     array([-0.598,  0.   ,  0.693])
     """
     return np.asarray(np.sign(logs) * np.maximum(np.abs(logs) - SAME, 0))
+
+
+def of_correlated(probability: float) -> float:
+    """The further log factor of noise that is correlated with this probability.
+
+    >>> [round(of_correlated(p), 3) for p in (0.5, 0.85, 1.0)]
+    [0.0, 0.168, 0.336]
+    """
+    low, high = SURE
+    return CORRELATED * min(max((probability - low) / (high - low), 0.0), 1.0)
 
 
 def average_nearby(places: FloatArray, queries: FloatArray, values: FloatArray) -> FloatArray:

@@ -98,6 +98,7 @@ class NoiseEstimate:
               cameras and badly registered scans; "unclear" if noise cannot be told from detail, or
               one kind from the other; "none" if there is next to no noise
     error     expected error of sigma: 0.2 means a factor of 1.2 or less in about half of all cases
+    correlated  probability that the noise is correlated, if there is any
     log_factors  (Q,) how much stronger than independent noise this one has to be smoothed around
               each query, as a logarithm; empty: everywhere as strong
 
@@ -119,6 +120,7 @@ class NoiseEstimate:
     certainty: FloatArray = field(default_factory=lambda: np.empty(0), compare=False, repr=False)
     kind: str = "unclear"
     error: float = 1.0
+    correlated: float = 0.5
     log_factors: FloatArray = field(default_factory=lambda: np.empty(0), compare=False, repr=False)
 
     def at(self, places: FloatArray) -> FloatArray:
@@ -150,13 +152,13 @@ class NoiseEstimate:
 
     def conditioning_at(self, places: FloatArray) -> FloatArray:
         """(P,): the independent noise that asks for as much smoothing around places (P, 3)."""
-        from pdflow.noise.conditioning import average_nearby, certain
+        from pdflow.noise.conditioning import average_nearby, certain, of_correlated
 
         levels = self.at(places)
         if not len(self.log_factors):
             return levels
         logs = average_nearby(places, self.queries, self.log_factors)
-        return np.asarray(levels * np.exp(certain(logs)))
+        return np.asarray(levels * np.exp(certain(logs) + of_correlated(self.correlated)))
 
     @property
     def sigma_over_spacing(self) -> float:
@@ -236,6 +238,7 @@ def estimate_with(
         level.certainty,
         level.kind(spacing),
         level.error,
+        level.correlated,
         factors,
     )
 
