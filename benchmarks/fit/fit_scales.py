@@ -33,7 +33,7 @@ from pdflow.noise.estimate import NoiseEstimate, estimate_noise
 from pdflow.pipeline import scales
 from pdflow.pipeline.denoise import Denoiser
 from pdflow.pipeline.outliers.rule import LIMIT, network_from
-from pdflow.pipeline.passes import Passes
+from pdflow.pipeline.passes import Pass, Passes
 from pdflow.pipeline.plan import Plan, believed, noise_over_radius
 from pdflow.pipeline.restraint import noise_around
 from pdflow.provenance import describe_machine, source_version
@@ -149,7 +149,7 @@ def answers(data: Path, model: str, device: str, job: Job) -> dict[str, np.ndarr
         "queries": noise.queries, "local": noise.local,
     }  # fmt: skip
     for label, partitions in (("fine", 1), ("coarse", COARSE)):
-        first = run.one_pass(search, noise, Plan(2, partitions), 0, lambda share: None)
+        first = Pass(run, search, noise, Plan(2, partitions), 0).moved()
         found[f"{label}1"], found[f"{label}2"] = first, second(run, first, noise)
     return found
 
@@ -168,7 +168,7 @@ def judge(folder: Path, model: str, device: str, job: Job, network: Network) -> 
     results["as before"] = results["one partition"]
     if parts > 1:
         search = NeighborSearch(noisy)
-        first = run.one_pass(search, noise, Plan(2, parts), 0, lambda share: None)
+        first = Pass(run, search, noise, Plan(2, parts), 0).moved()
         results["as before"] = second(run, first, noise)
     blends = {
         "mean": 0.5 * shift,
@@ -264,7 +264,7 @@ def print_table(jobs: list[Job], judged: list[Scores]) -> None:
 
 def second(run: Passes, first: np.ndarray, noise: NoiseEstimate) -> np.ndarray:
     """Points after the second of two passes."""
-    return run.one_pass(NeighborSearch(first), noise, Plan(2, 1), 1, lambda share: None)
+    return Pass(run, NeighborSearch(first), noise, Plan(2, 1), 1).moved()
 
 
 def pair(

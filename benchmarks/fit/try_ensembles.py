@@ -22,7 +22,7 @@ from pdflow.cloud import PointCloud
 from pdflow.metrics import sq_chamfer
 from pdflow.noise import add_noise
 from pdflow.pipeline import denoise as pipeline
-from pdflow.pipeline.passes import Passes
+from pdflow.pipeline.passes import Pass
 from pdflow.provenance import describe_machine, source_version
 from pdflow.train.folders import read_source
 from pdflow.train.recipe import load_recipe
@@ -59,18 +59,18 @@ class Rotated:
 def denoise(denoiser: pipeline.Denoiser, noisy: np.ndarray, rotations: int) -> np.ndarray:
     """Denoised points (M, 3), with rotated copies in the last pass."""
     backend = Rotated(make_backend(denoiser.model), rotations)
-    one_pass, make = Passes.one_pass, pipeline.make_backend
+    moved, make = Pass.moved, pipeline.make_backend
 
-    def watched(self: Passes, search, noise, plan, done, *others, **named):
-        backend.active = done == plan.passes - 1
-        return one_pass(self, search, noise, plan, done, *others, **named)
+    def watched(self: Pass, *options):
+        backend.active = self.done == self.plan.passes - 1
+        return moved(self, *options)
 
-    Passes.one_pass = watched
+    Pass.moved = watched
     pipeline.make_backend = lambda model, name=None: backend
     try:
         return denoiser(PointCloud(noisy)).cloud.points
     finally:
-        Passes.one_pass = one_pass
+        Pass.moved = moved
         pipeline.make_backend = make
 
 

@@ -17,7 +17,7 @@ import pytest
 from pdflow.cloud import PointCloud
 from pdflow.errors import PdflowError
 from pdflow.io import write
-from pdflow.pipeline.passes import Passes
+from pdflow.pipeline.passes import Pass
 from pdflow.tiles import stages
 from pdflow.tiles.run import TileRun
 from pdflow.tiles.sealed import is_sound, write_sealed
@@ -38,10 +38,11 @@ def noisy(tmp_path: Path, strip: PointCloud, monkeypatch: pytest.MonkeyPatch) ->
     """A small file; and a network that only pushes points, as what it does is not tested here."""
     write(tmp_path / "noisy.las", strip[:POINTS])
 
-    def push(self: Passes, search: Any, *_: object, **__: object) -> np.ndarray:
-        return np.asarray(search.points * [1, 1, 0.9])
+    def push(self: Pass) -> list[np.ndarray]:
+        points = self.search.points * [1, 1, 0.9]
+        return [points, points] if self.done == 0 and self.plan.coarse else [points]
 
-    monkeypatch.setattr(Passes, "one_pass", push)
+    monkeypatch.setattr(Pass, "answers", push)
     return tmp_path / "noisy.las"
 
 

@@ -98,40 +98,31 @@ class Passes:
         stage   is called with the name of each pass
         layout  of the points of a large cloud, which is not resampled
         """
+        sq_spread = np.zeros(len(search)) if self.with_spread else None
+        first = Pass(self, search, noise, plan, 0, layout, sq_spread)
         if self.mode == "resample":
-            return self._make_passes(search, noise, plan, count, progress, stage, layout)
+            return self._make_passes(first, count, progress, stage)
         with Deferred(lambda: reach_of(search)) as reach:
-            passed = self._make_passes(search, noise, plan, count, progress, stage, layout, reach)
+            passed = self._make_passes(replace(first, beside=reach), count, progress, stage)
             return replace(passed, reach=reach.result())
 
-    def _make_passes(
-        self,
-        search: NeighborSearch,
-        noise: NoiseEstimate,
-        plan: Plan,
-        count: int,
-        progress: Progress,
-        stage: Stage,
-        layout: Layout | None,
-        beside: Deferred[Any] | None = None,
-    ) -> Passed:
-        """The passes of a plan; `beside` begins when the network does."""
+    def _make_passes(self, current: Pass, count: int, progress: Progress, stage: Stage) -> Passed:
+        """All passes of a plan, of which `current` is the first."""
+        search, noise, plan = current.search, current.noise, current.plan
         after, done = Deferred(lambda: noise), 0
-        sq_spread = np.zeros(len(search)) if self.with_spread else None
         resampled = self.mode == "resample"
         while done < plan.passes:
             stage(f"pass {done + 1} of {plan.passes}")
+            current = replace(current, search=search, done=done)
             # Only the last pass resamples: averaging patches is more accurate than picking single
             # predictions. An earlier pass resamples only to add points, which helps the next one.
             sampled = resampled and (done == plan.passes - 1 or count > len(search))
             wanted = max(count, len(search)) if sampled else None
-            share = scaled(progress, 1 / plan.passes)
-            points = self.one_pass(
-                search, noise, plan, done, share, wanted, layout, sq_spread, beside
-            )
+            points = current.moved(wanted, scaled(progress, 1 / plan.passes))
             done += 1
             search = NeighborSearch(points)
-            after = Deferred(partial(_remaining_noise, search, layout, f"{done} of {plan.passes}"))
+            made = f"{done} of {plan.passes}"
+            after = Deferred(partial(_remaining_noise, search, current.layout, made))
             if done == plan.passes:
                 after.begin()
             elif self.converged(noise, after.result()) and not resampled:
@@ -141,91 +132,87 @@ class Passes:
         points = search.points
         if resampled and count < len(points):
             points = points[farthest_point_sampling(search, count)]
-        spread = None if sq_spread is None else np.sqrt(sq_spread)
+        spread = None if current.sq_spread is None else np.sqrt(current.sq_spread)
         return Passed(points, search, after, done, spread)
 
     def converged(self, before: NoiseEstimate, after: NoiseEstimate) -> bool:
         """Whether so little of the noise remains that no further pass is made."""
         return self.may_stop and after.sigma <= CONVERGED * before.sigma
 
-    def one_pass(
-        self,
-        search: NeighborSearch,
-        noise: NoiseEstimate,
-        plan: Plan,
-        done: int,
-        progress: Progress,
-        count: int | None = None,
-        layout: Layout | None = None,
-        sq_spread: NDArray[np.float64] | None = None,
-        beside: Deferred[Any] | None = None,
-    ) -> NDArray[np.float64]:
-        """All points after one pass: resampled to `count` points, or row by row if None.
 
-        Arguments are those of `answers`.
-        """
-        given = self.answers(search, noise, plan, done, progress, count, layout, sq_spread, beside)
+@dataclass(frozen=True)
+class Pass:
+    """One pass of a plan over a surface.
+
+    passes     how a surface goes through the network
+    search     of the points before this pass
+    noise      of the points before the first pass
+    plan       of all passes, of which `done` were made before this one
+    layout     of the points of a large cloud; those that it does not want may stay
+    sq_spread  (M,) to which the squared disagreement of patches is added
+    beside     begins when the network does
+    """
+
+    passes: Passes
+    search: NeighborSearch
+    noise: NoiseEstimate
+    plan: Plan
+    done: int
+    layout: Layout | None = None
+    sq_spread: NDArray[np.float64] | None = None
+    beside: Deferred[Any] | None = None
+
+    def moved(
+        self, count: int | None = None, progress: Progress = lambda share: None
+    ) -> NDArray[np.float64]:
+        """All points after this pass: resampled to `count` points, or row by row if None."""
+        given = self.answers(count, progress)
         if len(given) == 1:
             return given[0]
         fine, coarse = given
-        return blend(search.points, fine, coarse, noise, plan, layout)
+        return blend(self.search.points, fine, coarse, self.noise, self.plan, self.layout)
 
     def answers(
-        self,
-        search: NeighborSearch,
-        noise: NoiseEstimate,
-        plan: Plan,
-        done: int,
-        progress: Progress,
-        count: int | None = None,
-        layout: Layout | None = None,
-        sq_spread: NDArray[np.float64] | None = None,
-        beside: Deferred[Any] | None = None,
+        self, count: int | None = None, progress: Progress = lambda share: None
     ) -> list[NDArray[np.float64]]:
-        """The points after one pass at each scale that the plan asks for, finest first.
+        """The points after this pass at each scale that the plan asks for, finest first.
 
-        done       passes of the plan that were made before
-        count      points that the pass resamples to, at one scale; None keeps rows
-        layout     of the points of a large cloud; those that it does not want may stay
-        sq_spread  (M,) to which the squared disagreement of patches is added
-        beside     begins when the network does
+        count  points that the pass resamples to, at one scale; None keeps rows
         """
-        scales = [plan.partitions if done == 0 else 1]
-        if done == 0 and plan.coarse and count is None:
-            scales.append(plan.coarse)
-        scale = conditioning_scale(self.model.inference, done, plan)
+        scales = [self.plan.partitions if self.done == 0 else 1]
+        if self.done == 0 and self.plan.coarse and count is None:
+            scales.append(self.plan.coarse)
+        noted = None if self.sq_spread is None else np.zeros(len(self.sq_spread))
         share = scaled(progress, 1 / len(scales))
-        noted = None if sq_spread is None else np.zeros(len(sq_spread))
-        conditioning = Conditioning(noise, scale)
-        given = [
-            self._at_scale(search, conditioning, partitions, share, count, layout, noted, beside)
-            for partitions in scales
-        ]
-        if sq_spread is not None and noted is not None:
-            sq_spread += noted / len(scales)
+        given = [self._at_scale(partitions, count, share, noted) for partitions in scales]
+        if self.sq_spread is not None and noted is not None:
+            np.add(self.sq_spread, noted / len(scales), out=self.sq_spread)
         return given
+
+    @property
+    def conditioning(self) -> Conditioning:
+        """What the patches of this pass are conditioned on."""
+        scale = conditioning_scale(self.passes.model.inference, self.done, self.plan)
+        return Conditioning(self.noise, scale)
 
     def _at_scale(
         self,
-        search: NeighborSearch,
-        conditioning: Conditioning,
         partitions: int,
-        progress: Progress,
         count: int | None,
-        layout: Layout | None,
+        progress: Progress,
         sq_spread: NDArray[np.float64] | None,
-        beside: Deferred[Any] | None,
     ) -> NDArray[np.float64]:
-        """All partitions after one pass."""
+        """All partitions after this pass."""
         results, rows = [], []
-        for part, part_rows, part_count in _partitions(search, partitions, count, layout):
-            part_layout = layout
+        parts = _partitions(self.search, partitions, count, self.layout)
+        for part, part_rows, part_count in parts:
+            layout = self.layout
             if layout is not None and partitions > 1:
-                part_layout = layout.take(part_rows)
-            for piece in cut_pieces(part, self.cutting, part_count, part_layout):
+                layout = layout.take(part_rows)
+            for piece in cut_pieces(part, self.passes.cutting, part_count, layout):
                 share = scaled(progress, len(piece.rows) / len(part) / partitions)
                 noted = None if sq_spread is None else np.zeros(len(piece.rows))
-                results.append(self._denoise(piece, conditioning, share, noted, beside))
+                results.append(self._denoise(piece, share, noted))
                 rows.append(part_rows[piece.rows])
                 if sq_spread is not None and noted is not None:
                     sq_spread[rows[-1]] += noted
@@ -239,38 +226,33 @@ class Passes:
         return ordered
 
     def _denoise(
-        self,
-        piece: Piece,
-        conditioning: Conditioning,
-        progress: Progress,
-        sq_spread: NDArray[np.float64] | None,
-        beside: Deferred[Any] | None,
+        self, piece: Piece, progress: Progress, sq_spread: NDArray[np.float64] | None
     ) -> NDArray[np.float64]:
         """Patch, flow, filter, inverse, stitch; too few points stay where they are.
 
         sq_spread  (n,) receives the squared disagreement of patches
-        beside     begins when the network does
         """
         points, patches, layout = piece.search.points, piece.patches, piece.layout
         if patches is None or not len(patches):
             progress(1.0)
             return points
-        frames = network_frames(self.model, points, patches, layout)
+        passes, model = self.passes, self.passes.model
+        frames = network_frames(model, points, patches, layout)
         names = None if layout is None else layout.rows[patches.seeds]
         cut = frames.cut(points, patches.rows)
-        if beside is not None:
-            beside.begin()
-        clean = self.backend.run(
+        if self.beside is not None:
+            self.beside.begin()
+        clean = passes.backend.run(
             cut,
-            None if self.seed is None else EpsDraws(self.seed, names),
-            conditioning_noise(self.model, conditioning.at(points[patches.seeds]), frames),
+            None if passes.seed is None else EpsDraws(passes.seed, names),
+            conditioning_noise(model, self.conditioning.at(points[patches.seeds]), frames),
             lambda done: progress(done / len(patches)),
         )
         moved = frames.undo(clean)
         if layout is not None and layout.wanted is not None:
             stitched = blend_held(points, patches, moved, BLEND_SHARPNESS)
         else:
-            stitch = STITCHERS["points" if piece.count is None else self.mode]
+            stitch = STITCHERS["points" if piece.count is None else passes.mode]
             count = len(points) if piece.count is None else piece.count
             stitched = stitch(piece.search, patches, moved, count, BLEND_SHARPNESS)
         if sq_spread is not None:

@@ -32,7 +32,7 @@ from pdflow.pipeline import large
 from pdflow.pipeline.denoise import Denoiser
 from pdflow.pipeline.large import Layout
 from pdflow.pipeline.outliers import Facts
-from pdflow.pipeline.passes import Passes, blend
+from pdflow.pipeline.passes import Pass, Passes, blend
 from pdflow.pipeline.plan import Plan
 from pdflow.pipeline.restraint import noise_around, reach_of
 from pdflow.pipeline.survey import Level, Survey, noise_of
@@ -183,10 +183,9 @@ class Tiles:
             places = np.concatenate([places, places[:, :3]], axis=1)
         spread = np.zeros(np.count_nonzero(kept)) if self.denoiser.uncertainty else None
         if np.count_nonzero(kept) >= FEWEST_POINTS:
-            fine, *coarse = self.passes.answers(
-                NeighborSearch(places[kept, :3]), noise, survey.plan, number - 1,
-                lambda share: None, layout=region.layout(self.store.index, kept), sq_spread=spread,
-            )  # fmt: skip
+            search, layout = NeighborSearch(places[kept, :3]), region.layout(self.store.index, kept)
+            current = Pass(self.passes, search, noise, survey.plan, number - 1, layout, spread)
+            fine, *coarse = current.answers()
             places[kept, :3] = fine
             if coarse:
                 places[kept, -3:] = coarse[0]
