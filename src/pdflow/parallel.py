@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 Array = TypeVar("Array", bound=NDArray[Any])
 Result = TypeVar("Result")
 
+_FEWEST_ROWS, _MOST_ROWS = 4096, 65_536
+"""Rows of a part that one thread fills at a time."""
+
 _FEW_KEYS = 65_536
 """Keys that one thread sorts faster than several."""
 
@@ -143,24 +146,29 @@ class Deferred(Generic[Result]):
         self._thread.shutdown()
 
 
-def fill_rows(result: Array, function: Callable[[slice], NDArray[Any]], part: int = 4096) -> Array:
+def fill_rows(
+    result: Array, function: Callable[[slice], NDArray[Any]], part: int | None = None
+) -> Array:
     """Fill `result` with what `function` makes of each part of its rows, on all cores.
 
     function  from a slice of rows to their values, made of operations that release the GIL, such
               as those of numpy on arrays
-    part      rows of a part: as many as fit into the cache, because a thread waits for the GIL
-              after each operation, which takes about 20 us with 16 threads
+    part      rows of a part; None: as few parts as keep all cores busy, because a thread waits for
+              the GIL after each operation, which takes about 20 us with 16 threads
 
     >>> fill_rows(np.empty(3), lambda rows: np.arange(3)[rows] ** 2).tolist()
     [0.0, 1.0, 4.0]
     """
 
-    def fill(start: int, stop: int) -> None:
-        for first in range(start * part, min(stop * part, len(result)), part):
-            rows = slice(first, min(first + part, len(result)))
-            result[rows] = function(rows)
+    even = -(-len(result) // (2 * available_cores()))
+    rows = part or min(max(even, _FEWEST_ROWS), _MOST_ROWS)
 
-    run_in_threads(fill, -(-len(result) // part), grain=1)
+    def fill(start: int, stop: int) -> None:
+        for first in range(start * rows, min(stop * rows, len(result)), rows):
+            here = slice(first, min(first + rows, len(result)))
+            result[here] = function(here)
+
+    run_in_threads(fill, -(-len(result) // rows), grain=1)
     return result
 
 
