@@ -77,4 +77,9 @@ def test_only_selected_points_move_and_the_others_show_the_surface(
     some = Denoiser(model, iterations=1, where="classification == 2")(cloud)
     assert np.array_equal(some.cloud.points[:700], everything.cloud.points[:700])
     assert np.array_equal(some.cloud.points[700:], points[700:])
-    assert some.report.held_back == {"bound": 0, "no_surface": 0, "not_selected": 801}
+    assert some.report.held_back == {
+        "bound": 0,
+        "no_surface": 0,
+        "not_selected": 801,
+        "implausible": 0,
+    }

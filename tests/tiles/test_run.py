@@ -63,6 +63,7 @@ def test_tiles_equal_the_whole(
     assert report.outliers == whole.report.outliers
     assert report.iterations == whole.report.iterations
     assert report.held_back == whole.report.held_back
+    assert report.noise_kind == whole.report.noise_kind
     assert report.noise_before == pytest.approx(whole.report.noise_before)
     assert report.mean_displacement == pytest.approx(whole.report.mean_displacement, rel=1e-3)
 

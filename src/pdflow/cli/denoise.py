@@ -254,6 +254,8 @@ REASONS = {
     "bound": "would have moved too far",
     "no_surface": "lie on no surface",
     "not_selected": "were not selected",
+    "implausible": "stay, because laser scanners have less noise: they lie too far apart to show "
+    "a surface, or give --noise",
 }
 """Why points are held back, in words."""
 
@@ -285,6 +287,11 @@ def _describe(result: Result) -> str:
         *_describe_held_back(result["held_back"]),
         f"  took        {result['seconds']:.1f} s",
     ]
-    if result["noise_after"] >= NOT_LESS * result["noise_before"] > 0:
+    if result["iterations"] and result["noise_after"] >= NOT_LESS * result["noise_before"] > 0:
         lines.append("  The noise did not fall: check the result before you use it.")
+    if result["noise_kind"] == "unclear":
+        lines.append(
+            "  The kind of noise is unclear: some of it may be fine detail. Look at the result, or "
+            "give the level with --noise."
+        )
     return "\n".join(lines)

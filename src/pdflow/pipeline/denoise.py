@@ -43,6 +43,7 @@ from pdflow.pipeline.selection import leave_out, select
 from pdflow.pipeline.survey import (
     Survey,
     far_points,
+    is_implausible,
     known_level,
     noise_of,
     require_surface,
@@ -167,6 +168,10 @@ class Denoiser:
         if layout is not None:
             layout = layout.take(~outlier)
         noise, plan = noise_of(surface.points, survey, level, ~outlier), survey.plan
+        implausible = level is None and self.mode == "points" and is_implausible(cloud, noise)
+        if implausible:
+            plan = Plan(0, 1)
+            advance(1.0)
         found = int(np.count_nonzero(outlier[given.place]))
         _LOG.info("%d points, %d outliers; noise %.4g; %s", len(cloud), found, noise.sigma, plan)
         passed, apart = self._run_passes(
@@ -177,6 +182,8 @@ class Denoiser:
             rows, moved, held = self._settle(given, outlier, surface, noise, passed, apart, layout)
         if self.where is not None:
             leave_out(~selected, given.points, moved, held)
+        if implausible:
+            leave_out(np.ones(len(held), bool), given.points, moved, held, "implausible")
         uncertain = point_uncertainty(given, outlier, surface, noise, passed, moved, held)
         result, shift = self._restore(cloud, given, outlier, rows, moved, uncertain)
         lengths = fill_rows(np.empty(len(shift)), lambda part: np.linalg.norm(shift[part], axis=1))
@@ -193,6 +200,7 @@ class Denoiser:
             max_displacement=float(lengths.max()),
             held_back=count_held_back(held),
             seconds=time.perf_counter() - start,
+            noise_kind=noise.kind if level is None else "given",
         )
         _LOG.info("%s", report)
         return Denoised(result, report)

@@ -49,7 +49,7 @@ deviation in the thinnest direction is at most the reach over the square root of
 PROBES = 2048
 """Points around which the size of a patch is measured."""
 
-REASONS = ("bound", "no_surface", "not_selected")
+REASONS = ("bound", "no_surface", "not_selected", "implausible")
 """Why points are held back, in the order of their codes, from 1."""
 
 _POINTS_IN_MEMORY, _PROBES_IN_MEMORY = 65_536, 4096
@@ -102,7 +102,7 @@ def count_held_back(why: NDArray[np.uint8]) -> dict[str, int]:
     """How many points were held back for each reason, from codes (M,).
 
     >>> count_held_back(np.array([0, 2, 2], np.uint8))
-    {'bound': 0, 'no_surface': 2, 'not_selected': 0}
+    {'bound': 0, 'no_surface': 2, 'not_selected': 0, 'implausible': 0}
     """
     counts = np.bincount(why, minlength=len(REASONS) + 1)[1:].tolist()
     return dict(zip(REASONS, counts, strict=True))

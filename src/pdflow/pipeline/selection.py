@@ -60,13 +60,14 @@ def leave_out(
     before: NDArray[np.float64],
     after: NDArray[np.float64],
     why: NDArray[np.uint8],
+    reason: str = "not_selected",
 ) -> None:
     """Move points (m, 3), in place, back to where they were before, where a mask (m,) is true.
 
     why  (m,) codes of the reasons that points are held back for
     """
     after[others] = before[others]
-    why[others] = code_of("not_selected")
+    why[others] = code_of(reason)
 
 
 def _compare(cloud: PointCloud, condition: str) -> NDArray[np.bool_]:

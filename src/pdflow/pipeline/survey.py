@@ -29,6 +29,10 @@ Level = float | NDArray[np.float64] | None
 """Noise that the caller knows: one level for all points, one (U,) for each, or None."""
 
 
+MOST_LASER_NOISE = 1.0
+"""In feet or metres: airborne laser scanners have centimetres."""
+
+
 @dataclass(frozen=True)
 class Survey:
     """What is decided once for a cloud.
@@ -110,6 +114,18 @@ def known_level(cloud: PointCloud, noise: float | str | NDArray[np.floating]) ->
             return None
         level = named_column(cloud, noise, "noise")
     return check_noise(level, len(cloud))
+
+
+def is_implausible(cloud: PointCloud, noise: NoiseEstimate) -> bool:
+    """Whether an estimate is more noise than the scanner of a cloud has.
+
+    Pulses with several returns come from airborne scans, in metres or feet. If only every hundredth
+    point of one is left, terrain and trees between the points look like noise of many feet.
+    """
+    returns = cloud.attributes.get("number_of_returns")
+    if returns is None or not len(returns) or noise.sigma <= MOST_LASER_NOISE:
+        return False
+    return bool(np.max(returns) > 1)
 
 
 def noise_of(

@@ -11,8 +11,8 @@ from typing import Any
 from pdflow import __version__
 from pdflow.errors import PdflowError
 from pdflow.model import PDFlow
-from pdflow.pipeline.plan import Plan
 from pdflow.pipeline.results import Report
+from pdflow.pipeline.survey import Survey
 from pdflow.tiles.assemble import Results, Totals, write_output
 from pdflow.tiles.index import Inputs, make_index
 from pdflow.tiles.progress import INDEX, TWO_SCALES, WRITE, Clock, StepListener
@@ -79,13 +79,17 @@ class TileRun:
             self._index(store, clock)
             tiles = open_tiles(store.folder, store.job["name"])
             made = self._stages(store, tiles, workers, clock)
-            noise = load_survey(store).noise.sigma, tiles.noise_after(made).sigma
-            plan = load_survey(store).plan
+            survey = load_survey(store)
+            noise = {
+                "noise_after": tiles.noise_after(made).sigma,
+                "noise_kind": survey.noise.kind
+                if self.options.get("noise", "auto") == "auto"
+                else "given",
+            }
             written = []
             for totals in self._write(store, clock):
                 seconds = time.perf_counter() - start
-                report = _report(totals, noise, made, plan, seconds)
-                written.append((totals, report))
+                written.append((totals, _report(totals, survey, made, seconds=seconds, **noise)))
             open_tiles.cache_clear()
             remove_store(folder)
         return written
@@ -200,20 +204,18 @@ def _name_of(asked: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _report(
-    totals: Totals, noise: tuple[float, float], passes: int, plan: Plan, seconds: float
-) -> Report:
+def _report(totals: Totals, survey: Survey, passes: int, **known: Any) -> Report:
+    """A report; `known` are its further parts."""
     return Report(
         points=totals.points,
         points_out=totals.points_out,
         outliers=totals.outliers,
-        noise_before=noise[0],
-        noise_after=noise[1],
+        noise_before=survey.noise.sigma,
         iterations=passes,
-        partitions=plan.partitions,
-        coarse_partitions=plan.coarse,
+        partitions=survey.plan.partitions,
+        coarse_partitions=survey.plan.coarse,
         mean_displacement=totals.moved / max(totals.points, 1),
         max_displacement=totals.farthest,
         held_back=dict(totals.held_back),
-        seconds=seconds,
+        **known,
     )
