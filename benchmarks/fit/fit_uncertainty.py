@@ -98,12 +98,12 @@ def describe(run: Denoiser, noisy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     seen = []
     original = pipeline.point_uncertainty
 
-    def record(given, outlier, surface, noise, passed, settled, held):  # type: ignore[no-untyped-def]
-        sigma = noise_around(noise, surface.points)
-        columns = np.full((len(outlier), 3), np.nan)
-        columns[~outlier] = np.stack([passed.reach, sigma, passed.spread], axis=1)
-        seen.append(columns[given.place])
-        return original(given, outlier, surface, noise, passed, settled, held)
+    def record(surface, passed, settled, held):  # type: ignore[no-untyped-def]
+        sigma = noise_around(surface.noise, surface.search.points)
+        columns = np.full((len(surface.outlier), 3), np.nan)
+        columns[~surface.outlier] = np.stack([passed.reach, sigma, passed.spread], axis=1)
+        seen.append(columns[surface.given.place])
+        return original(surface, passed, settled, held)
 
     pipeline.point_uncertainty = record
     done = run(PointCloud(noisy)).cloud

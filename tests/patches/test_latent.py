@@ -10,7 +10,7 @@ from pdflow.errors import PdflowError
 from pdflow.geometry.neighbors import NeighborSearch
 from pdflow.model import PDFlow
 from pdflow.noise.estimate import estimate_noise
-from pdflow.pipeline.passes import Passes
+from pdflow.pipeline.passes import Pass, Passes
 from pdflow.pipeline.patching import Cutting
 from pdflow.pipeline.plan import Plan
 
@@ -22,8 +22,8 @@ def test_the_steps_make_what_a_pass_makes(model: PDFlow, plane: np.ndarray) -> N
     cutting = Cutting(model.config.patch_points, 3.0)
     passes = Passes(model, make_backend(model), cutting, None, "points", may_stop=False)
     search = NeighborSearch(plane)
-    passed = passes(search, estimate_noise(search), Plan(1, 1), len(plane), lambda share: None)
-    assert np.abs(clean - passed.points).max() < 1e-4
+    passed = Pass(passes, search, estimate_noise(search), Plan(1, 1), 0).moved()
+    assert np.abs(clean - passed).max() < 1e-4
 
 
 def test_a_code_holds_the_whole_patch(model: PDFlow, plane: np.ndarray) -> None:

@@ -32,10 +32,12 @@ def test_more_noise_than_laser_scanners_have_moves_nothing(
     if returns is not None:
         attributes["number_of_returns"] = np.ones(len(terrain), np.uint8)
         attributes["number_of_returns"][::7] = returns
-    done = Denoiser(model, iterations=1, **options)(PointCloud(terrain, attributes))
+    run = Denoiser(model, iterations=1, uncertainty=True, **options)
+    done = run(PointCloud(terrain, attributes))
     assert done.report.noise_before > 10
     assert np.array_equal(done.cloud.points, terrain) == stay
     assert done.report.held_back["implausible"] == stay * len(terrain)
+    assert np.isnan(done.cloud.attributes["uncertainty"]).all() == stay
     assert (done.report.iterations == 0) == stay
     assert (done.report.noise_after == done.report.noise_before) == stay
     assert (done.report.noise_kind == "given") == bool(options)

@@ -40,6 +40,7 @@ from pdflow.pipeline.progress import Stage
 from pdflow.pipeline.restraint import count_held_back, hold_back
 from pdflow.pipeline.results import Denoised, Report, with_columns, without_row_metadata
 from pdflow.pipeline.selection import leave_out, select
+from pdflow.pipeline.surface import Surface
 from pdflow.pipeline.survey import (
     Survey,
     far_points,
@@ -153,39 +154,29 @@ class Denoiser:
         """
         start = time.perf_counter()
         advance = progress or (lambda share: None)
-        selected = select(cloud, self.where)
         begin = stage or (lambda name: None)
+        selected = select(cloud, self.where)
         begin("finding neighbours")
         given = Normalised.of(cloud, merge=not is_large(len(cloud)))
         begin("measuring noise")
-        layout = lay_out(given) if self.mode == "points" else None
         level = known_level(cloud, self.noise)
-        if isinstance(level, np.ndarray):
-            level = level[given.first_rows]
-        far, survey = self._survey(given.search, level, layout)
-        outlier = self.find_outliers(given.search, survey, layout, far)
-        surface = given.search.subset(~outlier)
-        if layout is not None:
-            layout = layout.take(~outlier)
-        noise, plan = noise_of(surface.points, survey, level, ~outlier), survey.plan
-        implausible = level is None and self.mode == "points" and is_implausible(cloud, noise)
+        surface, plan = self._separate(given, level)
+        implausible = level is None and self.mode == "points" and is_implausible(cloud, surface)
         if implausible:
             plan = Plan(0, 1)
             advance(1.0)
-        found = int(np.count_nonzero(outlier[given.place]))
+        noise, found = surface.noise, len(surface.outlier_rows)
         _LOG.info("%d points, %d outliers; noise %.4g; %s", len(cloud), found, noise.sigma, plan)
-        passed, apart = self._run_passes(
-            given, outlier, surface, noise, plan, advance, begin, layout
-        )
+        passed, apart = self._run_passes(surface, plan, advance, begin)
         begin("limiting motion")
         with passed.remaining:
-            rows, moved, held = self._settle(given, outlier, surface, noise, passed, apart, layout)
+            rows, moved, held = self._settle(surface, passed, apart)
         if self.where is not None:
             leave_out(~selected, given.points, moved, held)
         if implausible:
             leave_out(np.ones(len(held), bool), given.points, moved, held, "implausible")
-        uncertain = point_uncertainty(given, outlier, surface, noise, passed, moved, held)
-        result, shift = self._restore(cloud, given, outlier, rows, moved, uncertain)
+        uncertain = point_uncertainty(surface, passed, moved, held)
+        result, shift = self._restore(cloud, surface, rows, moved, uncertain)
         lengths = fill_rows(np.empty(len(shift)), lambda part: np.linalg.norm(shift[part], axis=1))
         report = Report(
             points=len(cloud),
@@ -231,6 +222,22 @@ class Denoiser:
             require_surface(int(np.count_nonzero(~far)))
         return far
 
+    def _separate(self, given: Normalised, level: float | Points | None) -> tuple[Surface, Plan]:
+        """The surface of a cloud without its outliers, and the plan for it.
+
+        level  of the noise that the caller knows: one for all points, one (M,) for each, or None
+        """
+        layout = lay_out(given) if self.mode == "points" else None
+        if isinstance(level, np.ndarray):
+            level = level[given.first_rows]
+        far, survey = self._survey(given.search, level, layout)
+        outlier = self.find_outliers(given.search, survey, layout, far)
+        search = given.search.subset(~outlier)
+        noise = noise_of(search.points, survey, level, ~outlier)
+        if layout is not None:
+            layout = layout.take(~outlier)
+        return Surface(given, outlier, search, noise, layout), survey.plan
+
     def _survey(
         self, search: NeighborSearch, level: float | Points | None, layout: Layout | None
     ) -> tuple[Mask | None, Survey]:
@@ -250,28 +257,19 @@ class Denoiser:
         return plan.given(self.iterations, self.partitions).within(len(surface))
 
     def _run_passes(
-        self,
-        given: Normalised,
-        outlier: Mask,
-        surface: NeighborSearch,
-        noise: NoiseEstimate,
-        plan: Plan,
-        progress: Progress,
-        stage: Stage,
-        layout: Layout | None,
+        self, surface: Surface, plan: Plan, progress: Progress, stage: Stage
     ) -> tuple[Passed, NDArray[np.int64]]:
         """The surface after all passes, and the rows of the outliers that stay in the cloud."""
-        apart = np.flatnonzero(outlier[given.place])
-        total = len(given.points)
+        given, apart = surface.given.points, surface.outlier_rows
+        total = len(given)
         if self.outliers == "remove":
             total, apart = total - len(apart), apart[:0]
         count = self.points or total
         if self.mode == "resample":
             # Outliers are thinned as much as the surface.
-            some = min(len(apart), count * len(apart) // len(given.points))
-            apart = apart[farthest_point_sampling(given.points[apart], some)]
-        passed = self.passes()(surface, noise, plan, count - len(apart), progress, stage, layout)
-        return passed, apart
+            some = min(len(apart), count * len(apart) // len(given))
+            apart = apart[farthest_point_sampling(given[apart], some)]
+        return self.passes()(surface, plan, count - len(apart), progress, stage), apart
 
     def passes(self) -> Passes:
         """What makes passes through the network, with the network prepared."""
@@ -286,27 +284,24 @@ class Denoiser:
         )
 
     def _settle(
-        self,
-        given: Normalised,
-        outlier: Mask,
-        surface: NeighborSearch,
-        noise: NoiseEstimate,
-        passed: Passed,
-        apart: NDArray[np.int64],
-        layout: Layout | None,
+        self, surface: Surface, passed: Passed, apart: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64] | slice, Points, NDArray[np.uint8]]:
         """Rows of the input that the result's points come from, their places (m, 3), and why they
         were held back (m,), as in `hold_back`.
 
+        apart  rows of the outliers that stay
+
         Only mode "points" holds points back: resampled points have no place that they come from.
         """
+        given, outlier = surface.given, surface.outlier
         if self.mode == "points":
             moved, held = given.search.points.copy(), np.zeros(len(outlier), np.uint8)
-            limited = self.limit(surface, passed.search, noise, layout, passed.reach)
-            moved[~outlier], held[~outlier] = limited
+            moved[~outlier], held[~outlier] = self.limit(
+                surface.search, passed.search, surface.noise, surface.layout, passed.reach
+            )
             return slice(None), given.spread(moved), held[given.place]
-        nearest = surface.knn(passed.points, 1)[1][:, 0]
-        rows = np.concatenate([given.first_rows[~outlier][nearest], apart])
+        nearest = surface.search.knn(passed.points, 1)[1][:, 0]
+        rows = np.concatenate([surface.first_rows[nearest], apart])
         moved = np.concatenate([passed.points, given.points[apart]])
         return rows, moved, np.zeros(len(rows), np.uint8)
 
@@ -334,17 +329,16 @@ class Denoiser:
     def _restore(
         self,
         cloud: PointCloud,
-        given: Normalised,
-        outlier: Mask,
+        surface: Surface,
         rows: NDArray[np.int64] | slice,
         moved: Points,
         uncertain: Points | None,
     ) -> tuple[PointCloud, Points]:
         """The result in the cloud's own frame with its attributes, and how each point moved."""
-        placed = given.restore(cloud, rows, moved)
+        placed = surface.given.restore(cloud, rows, moved)
         given_points = cloud.points[rows]
         shift = fill_rows(np.empty_like(placed), lambda part: placed[part] - given_points[part])
-        is_outlier = outlier[given.place[rows]]
+        is_outlier = surface.outlier[surface.given.place[rows]]
         columns: dict[str, NDArray[Any]] = {}
         if self.displacement:
             columns["displacement"] = shift

@@ -26,6 +26,7 @@ from pdflow.pipeline.plan import Conditioning, Plan, conditioning_scale
 from pdflow.pipeline.progress import Stage, scaled
 from pdflow.pipeline.restraint import noise_around, reach_of
 from pdflow.pipeline.scales import blend_scales
+from pdflow.pipeline.surface import Surface
 
 _LOG = logging.getLogger(__name__)
 
@@ -84,22 +85,20 @@ class Passes:
 
     def __call__(
         self,
-        search: NeighborSearch,
-        noise: NoiseEstimate,
+        surface: Surface,
         plan: Plan,
         count: int,
         progress: Progress,
         stage: Stage = lambda name: None,
-        layout: Layout | None = None,
     ) -> Passed:
         """Make the passes of a plan.
 
-        count   points of the result if it is resampled
+        count   points of the result if it is resampled; large clouds are not
         stage   is called with the name of each pass
-        layout  of the points of a large cloud, which is not resampled
         """
+        search = surface.search
         sq_spread = np.zeros(len(search)) if self.with_spread else None
-        first = Pass(self, search, noise, plan, 0, layout, sq_spread)
+        first = Pass(self, search, surface.noise, plan, 0, surface.layout, sq_spread)
         if self.mode == "resample":
             return self._make_passes(first, count, progress, stage)
         with Deferred(lambda: reach_of(search)) as reach:

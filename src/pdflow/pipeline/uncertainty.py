@@ -11,11 +11,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pdflow.geometry.neighbors import NeighborSearch
-from pdflow.noise.estimate import NoiseEstimate
-from pdflow.pipeline.normalise import Normalised
 from pdflow.pipeline.passes import Passed
 from pdflow.pipeline.restraint import code_of, noise_around
+from pdflow.pipeline.surface import Surface
 
 COVERED = 0.95
 """Share of points that are off by no more than their uncertainty."""
@@ -52,10 +50,7 @@ def features(
 
 
 def point_uncertainty(
-    given: Normalised,
-    outlier: NDArray[np.bool_],
-    surface: NeighborSearch,
-    noise: NoiseEstimate,
+    surface: Surface,
     passed: Passed,
     settled: NDArray[np.float64],
     held: NDArray[np.uint8],
@@ -63,20 +58,19 @@ def point_uncertainty(
     """(M,): the uncertainty of every row of a cloud, NaN where there is no surface; or None if the
     disagreement of patches was not measured.
 
-    outlier   (U,) which of the different points are outliers; `surface` is the search of the others
-    passed    where the network saw them, and how much patches disagree
-    settled   (M, 3) where the points are now
-    held      (M,) why they were held back
+    passed   where the network saw the points of the surface, and how much patches disagree
+    settled  (M, 3) where the points are now
+    held     (M,) why they were held back
 
     Where a point was stopped or not selected, the way that it did not go comes on top.
     """
     if passed.spread is None or passed.reach is None:
         return None
-    each, seen = np.full(len(outlier), np.nan), given.search.points.copy()
-    seen[~outlier] = passed.points
-    each[~outlier] = expected_error(
-        passed.reach, noise_around(noise, surface.points), passed.spread
-    )
+    given, on_surface = surface.given, ~surface.outlier
+    each, seen = np.full(len(on_surface), np.nan), given.search.points.copy()
+    seen[on_surface] = passed.points
+    sigma = noise_around(surface.noise, surface.search.points)
+    each[on_surface] = expected_error(passed.reach, sigma, passed.spread)
     return where_held(each[given.place], seen[given.place], settled, held)
 
 
@@ -92,5 +86,6 @@ def where_held(
     uncertain = np.array(expected)
     stopped = np.isin(held, [code_of("bound"), code_of("not_selected")])
     uncertain[stopped] += np.linalg.norm(seen[stopped] - settled[stopped], axis=1)
-    uncertain[held == code_of("no_surface")] = np.nan
+    unknown = np.isin(held, [code_of("no_surface"), code_of("implausible")])
+    uncertain[unknown] = np.nan
     return uncertain
