@@ -39,24 +39,32 @@ NOISE = 0.01
 PAPER_FLOP = 155e9
 MATRIX = 2048
 STAGES: tuple[tuple[object, str], ...] = (
+    (normalise.Normalised, "of"),
     (normalise, "distinct"),
     (neighbors, "build_tree"),
+    (neighbors.NeighborSearch, "subset"),
+    (denoise, "lay_out"),
     (survey, "log_distances"),
     (survey, "estimate_noise"),
     (denoise, "make_plan"),
     (patching, "cover"),
+    (passes, "network_frames"),
+    (passes, "conditioning_noise"),
     (patch_frames, "cut"),
     (CompiledBackend, "run"),
     (TorchBackend, "run"),
     (patch_frames, "undo"),
     (STITCHERS, "points"),
     (STITCHERS, "resample"),
+    (passes, "reach_of"),
     (passes, "estimate_remaining"),
     (denoise, "limit_tangential_motion"),
+    (denoise, "hold_back"),
+    (normalise.Normalised, "spread"),
     (normalise.Normalised, "restore"),
 )
-"""Where each stage of a run is looked up when it is called; a tree counts in the stage, too, that
-builds it."""
+"""Where each stage of a run is looked up when it is called. A tree counts in the stage, too, that
+builds it; `reach_of` and `estimate_remaining` run beside others."""
 
 
 def main() -> None:
