@@ -17,11 +17,15 @@ from pdflow.errors import PdflowError
 
 INTRO = f"""# Results
 
-How pdflow compares with other tools and with published numbers, on the tables of the paper. Lower
-is better everywhere, and **bold** is the best value measured here. Published rows name their
-source; they were not measured here. CD, P2M and HD use squared distances, as in the paper. `noisy`
-is the input itself. `oracle` is the input projected onto the true surface: it shows what tangential
-noise alone costs. {SECONDS_NOTE}
+How pdflow compares with other tools and with published numbers, on the tables of the paper and on
+simulated scans.
+
+- Lower is better everywhere. **Bold** is the best value measured here.
+- CD, P2M and HD use squared distances, as in the paper.
+- `noisy` is the input itself. `oracle` is the input projected onto the true surface: it shows the
+  error of tangential noise alone.
+- Rows with a source are published numbers, which were not measured here.
+- {SECONDS_NOTE}
 
 `pdflow bench report` writes this page from stored results; no number is entered by hand. The last
 section lists the weights, commands, commits and machines."""
@@ -31,21 +35,21 @@ TRENDS = """## Do the paper's trends hold?
 Which of the paper's claims about its design our measurements support."""
 
 HOW_TRENDS = """How it was made: differences of CD below 1 % count as none. The networks of the
-ablations are all trained alike and briefly (see their tables), so they show the start of a
-training, not its end."""
+ablations are all trained alike and briefly (see their tables), so they compare the first part of a
+training, not finished networks."""
 
 PEERS = """## Parameters of the other tools
 
-The parameters of each tool: one set for all clouds, tuned once.
+Each tool has one set of parameters for all clouds, tuned once.
 
 | tool | a | c | runs | further parameter |
 | --- | ---: | ---: | ---: | ---: |"""
 
-HOW_PEERS = """How it was made: no tool gets the noise level, and neither does pdflow. The radius of
-a neighbourhood follows from radius^2 = (a * spacing)^2 + (c * noise)^2, with spacing and noise
-estimated from the noisy cloud; the time of that estimate is not counted. a, c, the number of runs
-and the one further parameter of a tool were tuned on held-out training shapes
-(`benchmarks/fit/tune_peers.py`)."""
+HOW_PEERS = """How it was made: neither the tools nor pdflow get the noise level. The radius of a
+neighbourhood follows from radius^2 = (a * spacing)^2 + (c * noise)^2, with spacing and noise
+estimated from the noisy cloud; the time of that estimate is not counted.
+`benchmarks/fit/tune_peers.py` tuned a, c, the number of runs and the one further parameter of a
+tool on held-out training shapes."""
 
 LATENT_FILE, LATENT_PICTURE = "latent.json", "latent.png"
 """The picture and the output of `pdflow latent -o latent.png --json`, if they were kept."""
