@@ -24,7 +24,7 @@ NAME = "info"
 NOISE_KINDS = {
     "independent": "independent from point to point",
     "correlated": "correlated between neighbours, as in depth cameras or badly registered scans",
-    "unclear": "of unclear kind: noise cannot be told from fine detail here",
+    "unclear": "of unclear kind: it may be correlated, and some of it may be fine detail",
     "none": "next to none",
 }
 """What the kinds of a noise estimate mean."""

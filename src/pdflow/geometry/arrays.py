@@ -1,4 +1,4 @@
-"""Check the input of geometry functions: finite float64 points (M, 3), or one sentence why not."""
+"""Check what callers give: finite float64 points (M, 3), a seed, or one sentence why not."""
 
 from __future__ import annotations
 
@@ -52,6 +52,19 @@ def finite_points(points: ArrayLike, name: str = "Points") -> FloatArray:
             "drop that row, or use another unit."
         )
     return array
+
+
+def generator(seed: int) -> np.random.Generator:
+    """The random number generator of a seed, 0 or any positive integer.
+
+    >>> int(generator(7).integers(100)) == int(generator(7).integers(100))
+    True
+    """
+    if not isinstance(seed, (int, np.integer)):
+        raise PdflowError(f"The seed {seed!r} is no integer: give 0 or a positive one.")
+    if seed < 0:
+        raise PdflowError(f"The seed {seed} is negative: give 0 or a positive integer.")
+    return np.random.default_rng(seed)
 
 
 def bounding_box(points: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pdflow.errors import PdflowError
-from pdflow.geometry.arrays import FloatArray, IntArray
-from pdflow.geometry.seeds import generator
+from pdflow.geometry.arrays import FloatArray, IntArray, generator
 from pdflow.mesh import TriangleMesh
 
 METHODS: tuple[str, ...] = ("even", "uniform")

@@ -22,10 +22,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pdflow.geometry.arrays import FloatArray, finite_points
+from pdflow.geometry.arrays import FloatArray, finite_points, generator
 from pdflow.geometry.axes import OwnFrame
 from pdflow.geometry.frame import unit_sphere
-from pdflow.geometry.seeds import generator
 from pdflow.noise.network import Network, load_network, weighted_quantile
 from pdflow.parallel import fill_rows
 

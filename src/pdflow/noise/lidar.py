@@ -22,9 +22,8 @@ from numpy.typing import ArrayLike
 
 from pdflow.cloud import PointCloud
 from pdflow.errors import PdflowError
-from pdflow.geometry.arrays import FloatArray, IntArray, finite_points
+from pdflow.geometry.arrays import FloatArray, IntArray, finite_points, generator
 from pdflow.geometry.frame import Frame, unit_sphere
-from pdflow.geometry.seeds import generator
 from pdflow.mesh import TriangleMesh
 from pdflow.noise.models import check_level
 

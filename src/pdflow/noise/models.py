@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdflow.errors import PdflowError
-from pdflow.geometry.arrays import FloatArray, finite_points
+from pdflow.geometry.arrays import FloatArray, finite_points, generator
 from pdflow.geometry.frame import unit_sphere
-from pdflow.geometry.seeds import generator
 from pdflow.noise.kinds import KINDS
 
 

@@ -14,9 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pdflow.compiled import compiled
-from pdflow.geometry.arrays import FloatArray, IntArray
+from pdflow.geometry.arrays import FloatArray, IntArray, generator
 from pdflow.geometry.axes import OwnFrame
-from pdflow.geometry.seeds import generator
 from pdflow.parallel import run_in_threads
 
 CELLS_PER_SPACING = 2.4

@@ -8,7 +8,7 @@ and every pass of them
 
 Coordinates are float64 throughout; only inside the network a patch is float32, in a frame of its
 own around its seed. One neighbour search belongs to each state of the cloud: the input, and what
-each pass makes of it. All stages ask that one.
+each pass makes of it.
 """
 
 from __future__ import annotations
