@@ -129,7 +129,7 @@ def test_inference_gives_the_same_and_keeps_nothing(device: str) -> None:
     [
         pytest.param(1, 5, 3, id="some-channels"),
         pytest.param(2, 9, 9, id="all-channels-two-groups"),
-        pytest.param(2, 90, 70, id="two-blocks-of-channels"),
+        pytest.param(1, 90, 70, id="two-blocks-of-channels"),
         pytest.param(1, 64, 64, id="a-whole-block-of-channels"),
     ],
 )
