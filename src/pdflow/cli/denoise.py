@@ -254,8 +254,7 @@ REASONS = {
     "bound": "would have moved too far",
     "no_surface": "lie on no surface",
     "not_selected": "were not selected",
-    "implausible": "stay, because laser scanners have less noise: they lie too far apart to show "
-    "a surface, or give --noise",
+    "implausible": "lie too far apart to show a surface",
 }
 """Why points are held back, in words."""
 
@@ -289,6 +288,11 @@ def _describe(result: Result) -> str:
     ]
     if result["iterations"] and result["noise_after"] >= NOT_LESS * result["noise_before"] > 0:
         lines.append("  The noise did not fall: check the result before you use it.")
+    if result["held_back"]["implausible"]:
+        lines.append(
+            "  No laser scanner has that much noise, so nothing was moved. To move points, give "
+            "the level with --noise."
+        )
     if result["noise_kind"] == "unclear":
         lines.append(
             "  The kind of noise is unclear: some of it may be fine detail. Look at the result, or "

@@ -95,7 +95,7 @@ class NoiseEstimate:
               `certainty` (Q,), how much each counts
     kind      "independent" from point to point; "correlated" over some neighbours, as in depth
               cameras and badly registered scans; "unclear" if noise cannot be told from detail, or
-              one kind from the other; "none" if there is next to no noise
+              one kind from the other; "none" if there is next to no noise; "given" by the caller
     error     expected error of sigma: 0.2 means a factor of 1.2 or less in about half of all cases
     correlated  probability that the noise is correlated, if there is any
     log_factors  (Q,) how much stronger than independent noise this one has to be smoothed around

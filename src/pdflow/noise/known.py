@@ -33,13 +33,19 @@ def known_noise(search: NeighborSearch, level: float | NDArray[np.float64]) -> N
     estimate = estimate_noise(search)
     sigma = float(np.median(level))
     relative = sigma / estimate.sigma * estimate.relative if estimate.sigma > 0 else 0.0
-    known = replace(estimate, sigma=sigma, relative=relative, reliable=True)
+    known = replace(estimate, sigma=sigma, relative=relative, reliable=True, kind="given")
     if np.ndim(level) == 0:
         none = np.empty(0)
         return replace(known, queries=np.empty((0, 3)), local=none, log_factors=none)
     values = np.asarray(level, dtype=np.float64)
     return KnownNoise(
-        known.sigma, known.relative, known.spacing, known.reliable, search.points, values
+        known.sigma,
+        known.relative,
+        known.spacing,
+        known.reliable,
+        search.points,
+        values,
+        kind=known.kind,
     )
 
 

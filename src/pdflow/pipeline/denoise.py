@@ -159,12 +159,7 @@ class Denoiser:
         begin("finding neighbours")
         given = Normalised.of(cloud, merge=not is_large(len(cloud)))
         begin("measuring noise")
-        level = known_level(cloud, self.noise)
-        surface, plan = self._separate(given, level)
-        implausible = level is None and self.mode == "points" and is_implausible(cloud, surface)
-        if implausible:
-            plan = Plan(0, 1)
-            advance(1.0)
+        surface, plan = self._separate(cloud, given)
         noise, found = surface.noise, len(surface.outlier_rows)
         _LOG.info("%d points, %d outliers; noise %.4g; %s", len(cloud), found, noise.sigma, plan)
         passed, apart = self._run_passes(surface, plan, advance, begin)
@@ -173,7 +168,7 @@ class Denoiser:
             rows, moved, held = self._settle(surface, passed, apart)
         if self.where is not None:
             leave_out(~selected, given.points, moved, held)
-        if implausible:
+        if not plan.passes:
             leave_out(np.ones(len(held), bool), given.points, moved, held, "implausible")
         uncertain = point_uncertainty(surface, passed, moved, held)
         result, shift = self._restore(cloud, surface, rows, moved, uncertain)
@@ -191,7 +186,7 @@ class Denoiser:
             max_displacement=float(lengths.max()),
             held_back=count_held_back(held),
             seconds=time.perf_counter() - start,
-            noise_kind=noise.kind if level is None else "given",
+            noise_kind=noise.kind,
         )
         _LOG.info("%s", report)
         return Denoised(result, report)
@@ -222,12 +217,11 @@ class Denoiser:
             require_surface(int(np.count_nonzero(~far)))
         return far
 
-    def _separate(self, given: Normalised, level: float | Points | None) -> tuple[Surface, Plan]:
-        """The surface of a cloud without its outliers, and the plan for it.
-
-        level  of the noise that the caller knows: one for all points, one (M,) for each, or None
-        """
+    def _separate(self, cloud: PointCloud, given: Normalised) -> tuple[Surface, Plan]:
+        """The surface of a cloud without its outliers, and the plan for it: no passes if the noise
+        is implausible."""
         layout = lay_out(given) if self.mode == "points" else None
+        level = known_level(cloud, self.noise)
         if isinstance(level, np.ndarray):
             level = level[given.first_rows]
         far, survey = self._survey(given.search, level, layout)
@@ -236,7 +230,10 @@ class Denoiser:
         noise = noise_of(search.points, survey, level, ~outlier)
         if layout is not None:
             layout = layout.take(~outlier)
-        return Surface(given, outlier, search, noise, layout), survey.plan
+        plan = survey.plan
+        if level is None and self.mode == "points" and is_implausible(cloud, noise):
+            plan = Plan(0, 1)
+        return Surface(given, outlier, search, noise, layout), plan
 
     def _survey(
         self, search: NeighborSearch, level: float | Points | None, layout: Layout | None

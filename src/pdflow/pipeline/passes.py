@@ -126,8 +126,8 @@ class Passes:
                 after.begin()
             elif self.converged(noise, after.result()) and not resampled:
                 break
-        if done < plan.passes:
-            progress((plan.passes - done) / plan.passes)
+        if done < plan.passes or not plan.passes:
+            progress(1 - done / max(1, plan.passes))
         points = search.points
         if resampled and count < len(points):
             points = points[farthest_point_sampling(search, count)]

@@ -21,7 +21,7 @@ class Report:
     points, points_out  before and after
     outliers            points without a surface near them, kept or not
     noise_before, noise_after  estimated standard deviation of the noise
-    noise_kind          `kind` of the estimate, or "given" if the caller gave the level
+    noise_kind          `NoiseEstimate.kind`
     iterations          passes through the network
     partitions          that the first pass worked on
     coarse_partitions   for the coarser of two answers that the first pass was blended from; 0 if
@@ -30,8 +30,8 @@ class Report:
     held_back           points by the reason that they were held back: "bound" if they would have
                         moved farther than their noise explains, or than `max_move`; "no_surface"
                         if they lie on no surface, like leaves; "not_selected" if `where` left them
-                        out; "implausible", all points, if the estimate is more noise than laser
-                        scanners have: the points lie too far apart to show a surface
+                        out; "implausible", all points of an airborne scan, if the estimate is more
+                        noise than laser scanners have
     seconds             wall-clock time of the run
 
     >>> import numpy as np, pdflow

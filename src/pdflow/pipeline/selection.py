@@ -64,7 +64,8 @@ def leave_out(
 ) -> None:
     """Move points (m, 3), in place, back to where they were before, where a mask (m,) is true.
 
-    why  (m,) codes of the reasons that points are held back for
+    why     (m,) codes of the reasons that points are held back for
+    reason  of these points
     """
     after[others] = before[others]
     why[others] = code_of(reason)

@@ -24,7 +24,6 @@ from pdflow.pipeline.outliers.isolated import (
     within_noise,
 )
 from pdflow.pipeline.plan import Plan, believed
-from pdflow.pipeline.surface import Surface
 
 Level = float | NDArray[np.float64] | None
 """Noise that the caller knows: one level for all points, one (U,) for each, or None."""
@@ -117,14 +116,14 @@ def known_level(cloud: PointCloud, noise: float | str | NDArray[np.floating]) ->
     return check_noise(level, len(cloud))
 
 
-def is_implausible(cloud: PointCloud, surface: Surface) -> bool:
-    """Whether the estimated noise of its surface is more than the scanner of a cloud has.
+def is_implausible(cloud: PointCloud, noise: NoiseEstimate) -> bool:
+    """Whether the estimated noise is more than the scanner of a cloud has.
 
     Pulses with several returns come from airborne scans, in metres or feet. If only every hundredth
     point of one is left, terrain and trees between the points look like noise of many feet.
     """
     returns = cloud.attributes.get("number_of_returns")
-    if returns is None or not len(returns) or surface.noise.sigma <= MOST_LASER_NOISE:
+    if returns is None or not len(returns) or noise.sigma <= MOST_LASER_NOISE:
         return False
     return bool(np.max(returns) > 1)
 
@@ -137,7 +136,13 @@ def noise_of(
     if not isinstance(level, np.ndarray):
         return noise
     return KnownNoise(
-        noise.sigma, noise.relative, noise.spacing, noise.reliable, surface, level[kept]
+        noise.sigma,
+        noise.relative,
+        noise.spacing,
+        noise.reliable,
+        surface,
+        level[kept],
+        kind=noise.kind,
     )
 
 

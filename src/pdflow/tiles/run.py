@@ -79,17 +79,11 @@ class TileRun:
             self._index(store, clock)
             tiles = open_tiles(store.folder, store.job["name"])
             made = self._stages(store, tiles, workers, clock)
-            survey = load_survey(store)
-            noise = {
-                "noise_after": tiles.noise_after(made).sigma,
-                "noise_kind": survey.noise.kind
-                if self.options.get("noise", "auto") == "auto"
-                else "given",
-            }
+            survey, after = load_survey(store), tiles.noise_after(made).sigma
             written = []
             for totals in self._write(store, clock):
                 seconds = time.perf_counter() - start
-                written.append((totals, _report(totals, survey, made, seconds=seconds, **noise)))
+                written.append((totals, _report(totals, survey, after, made, seconds)))
             open_tiles.cache_clear()
             remove_store(folder)
         return written
@@ -204,18 +198,21 @@ def _name_of(asked: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _report(totals: Totals, survey: Survey, passes: int, **known: Any) -> Report:
-    """A report; `known` are its further parts."""
+def _report(
+    totals: Totals, survey: Survey, noise_after: float, passes: int, seconds: float
+) -> Report:
     return Report(
         points=totals.points,
         points_out=totals.points_out,
         outliers=totals.outliers,
         noise_before=survey.noise.sigma,
+        noise_after=noise_after,
         iterations=passes,
         partitions=survey.plan.partitions,
         coarse_partitions=survey.plan.coarse,
         mean_displacement=totals.moved / max(totals.points, 1),
         max_displacement=totals.farthest,
         held_back=dict(totals.held_back),
-        **known,
+        seconds=seconds,
+        noise_kind=survey.noise.kind,
     )
