@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -52,6 +52,17 @@ def plain_torch() -> Iterator[None]:
         yield
     finally:
         _fused_kernels_allowed = before
+
+
+def apply_fused(function: type[torch.autograd.Function], *arguments: Any) -> Any:
+    """`function.apply`, which keeps nothing for a backward where no gradient is recorded.
+
+    An autograd function cannot see that by itself: under `torch.no_grad`, too,
+    `ctx.needs_input_grad` is true for parameters.
+    """
+    if not torch.is_grad_enabled():
+        arguments = tuple(a.detach() if isinstance(a, Tensor) else a for a in arguments)
+    return function.apply(*arguments)
 
 
 def runs_triton(tensor: Tensor) -> bool:

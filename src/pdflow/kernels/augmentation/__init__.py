@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pdflow.kernels import Precision, default_precision, runs_triton
+from pdflow.kernels import Precision, apply_fused, default_precision, runs_triton
 from pdflow.kernels.augmentation.twin import gated_couple_torch, neighbour_mean_torch
 from pdflow.kernels.augmentation.weights import ConditionWeights, GatedWeights, Norm, Step
 
@@ -60,7 +60,8 @@ def gated_couple(
     if precision != "ieee" and norm and _runs_gated_kernels(x, features, weights, precision):
         from pdflow.kernels.augmentation.triton_autograd import GatedCouple
 
-        result: tuple[Tensor, Tensor, Tensor] = GatedCouple.apply(
+        result: tuple[Tensor, Tensor, Tensor] = apply_fused(
+            GatedCouple,
             x.contiguous(),
             features.contiguous(),
             None if total is None else total.contiguous(),
@@ -68,7 +69,7 @@ def gated_couple(
             step,
             precision,
             *(weight.contiguous() for weight in weights if weight is not None),
-        )  # type: ignore[no-untyped-call]
+        )
         return result
     y, terms = gated_couple_torch(x, features, weights, norm, step)
     return y, terms if total is None else total + terms, features

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pdflow.kernels import Precision, default_precision, runs_triton
+from pdflow.kernels import Precision, apply_fused, default_precision, runs_triton
 from pdflow.kernels.edge.twin import edge_max_torch
 from pdflow.kernels.grouped import Layer, grouped_product
 
@@ -42,14 +42,15 @@ def edge_pool(
     if precision != "ieee" and x.dtype == torch.float32 and _fused(x, neighbours, width):
         from pdflow.kernels.edge.triton_autograd import EdgePool
 
-        pooled: tuple[Tensor, Tensor] = EdgePool.apply(
+        pooled: tuple[Tensor, Tensor] = apply_fused(
+            EdgePool,
             x.contiguous(),
             _rows_together(neighbours),
             *(tensor.contiguous() for tensor in (*first, *second)),
             inputs,
             flip,
             precision,
-        )  # type: ignore[no-untyped-call]
+        )
         return pooled
     own, other, difference = first[0].chunk(3, dim=1)
     h = (x.flip(-1) if flip else x)[None, ..., :inputs]
@@ -88,14 +89,15 @@ def edge_max(
     dtype = centre.dtype
     if precision == "bf16":
         centre, neighbour = centre.bfloat16(), neighbour.bfloat16()
-    out: Tensor = EdgeMax.apply(
+    out: Tensor = apply_fused(
+        EdgeMax,
         centre.contiguous(),
         neighbour.contiguous(),
         _rows_together(neighbours),
         weight.contiguous(),
         bias.contiguous(),
         precision,
-    )  # type: ignore[no-untyped-call]
+    )
     return out.to(dtype)
 
 

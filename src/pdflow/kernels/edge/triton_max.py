@@ -2,9 +2,10 @@
 """`edge_max` on CUDA: fused kernels forward and backward, which keep no features of size N x K.
 
 Forward. A program holds a tile of nodes and loops over k: gather one neighbour row per node, add,
-relu, product with the H x H weight, running maximum. It stores the k of each maximum as one byte
-(CLOSED where the outer relu cuts the gradient), and the active edges of a node, whose k any channel
-chose, as the bits of one word.
+relu, product with the H x H weight, running maximum. For a backward it stores the k of each maximum
+as one byte (CLOSED where the outer relu cuts the gradient), and the active edges of a node, whose k
+any channel chose, as the bits of one word. Without one, fp32 products are sums of three tf32
+products, which tensor cores do.
 
 Backward. A channel sends its gradient through one k, so many edges are not active. `triton_list`
 lists the active edges of every node, and a program loops over the lists of its nodes. With dy the
@@ -247,13 +248,14 @@ def forward(
     """Launch the forward kernel; returns out, choice and active (`Edges.empty_results`)."""
     centre, neighbour, graph, weight = edges
     groups, batch, points, width = centre.shape
-    launch = launch or default_launch("forward", width, precision)
+    products = "tf32x3" if precision == "ieee" and not with_choice else precision
+    launch = launch or default_launch("forward", width, products)
     out, choice, active = edges.empty_results(with_choice)
     edge_forward_kernel[triton.cdiv(points, launch.tile), batch, groups](
         centre, neighbour, graph, weight, bias, out, choice, active,
         graph.stride(0), graph.stride(1), points,
         K=graph.shape[-1], H=width, CHOICE=with_choice, PACK=with_choice and precision != "ieee",
-        NATIVE=centre.is_cuda, **arithmetic(precision), **launch.options(),
+        NATIVE=centre.is_cuda, **arithmetic(products), **launch.options(),
     )  # fmt: skip
     return out, choice, active
 
