@@ -149,7 +149,7 @@ def answers(data: Path, model: str, device: str, job: Job) -> dict[str, np.ndarr
         "queries": noise.queries, "local": noise.local,
     }  # fmt: skip
     for label, partitions in (("fine", 1), ("coarse", COARSE)):
-        first = Pass(run, search, noise, Plan(2, partitions), 0).moved()
+        first = Pass(run, search, noise, Plan(2, partitions), 0).moved().points
         found[f"{label}1"], found[f"{label}2"] = first, second(run, first, noise)
     return found
 
@@ -168,7 +168,7 @@ def judge(folder: Path, model: str, device: str, job: Job, network: Network) -> 
     results["as before"] = results["one partition"]
     if parts > 1:
         search = NeighborSearch(noisy)
-        first = Pass(run, search, noise, Plan(2, parts), 0).moved()
+        first = Pass(run, search, noise, Plan(2, parts), 0).moved().points
         results["as before"] = second(run, first, noise)
     blends = {
         "mean": 0.5 * shift,
@@ -264,7 +264,7 @@ def print_table(jobs: list[Job], judged: list[Scores]) -> None:
 
 def second(run: Passes, first: np.ndarray, noise: NoiseEstimate) -> np.ndarray:
     """Points after the second of two passes."""
-    return Pass(run, NeighborSearch(first), noise, Plan(2, 1), 1).moved()
+    return Pass(run, NeighborSearch(first), noise, Plan(2, 1), 1).moved().points
 
 
 def pair(

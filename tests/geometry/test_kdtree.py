@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from pdflow.geometry import kdtree
-from pdflow.geometry.kdtree import build_tree, leaf_range
+from pdflow.geometry.kdtree import KdTree, build_tree, leaf_range, refit_tree
 
 
 def clouds() -> dict[str, np.ndarray]:
@@ -21,7 +21,23 @@ def clouds() -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("leaf_size", [2, 7, 64])
 def test_leaves_are_full_ordered_and_tightly_boxed(name: str, leaf_size: int) -> None:
     points = clouds()[name]
-    tree = build_tree(points, leaf_size)
+    require_full_ordered_and_tightly_boxed(build_tree(points, leaf_size), points, leaf_size)
+
+
+@pytest.mark.parametrize("name", clouds())
+def test_a_refit_keeps_the_leaves_and_fits_their_boxes(name: str) -> None:
+    points = clouds()[name]
+    tree = build_tree(points, 16)
+    moved = points + np.random.default_rng(3).normal(size=points.shape)
+    fitted = refit_tree(tree, moved)
+    assert np.array_equal(fitted.order, tree.order)
+    assert np.array_equal(tree.xyz, points[tree.order].T)  # the tree itself stays as it was
+    require_full_ordered_and_tightly_boxed(fitted, moved, 16)
+
+
+def require_full_ordered_and_tightly_boxed(
+    tree: KdTree, points: np.ndarray, leaf_size: int
+) -> None:
     leaves = 1 << tree.depth
     assert sorted(tree.order) == list(range(len(points)))
     assert np.array_equal(tree.xyz, points[tree.order].T)

@@ -161,6 +161,22 @@ def test_a_subset_answers_like_a_search_of_its_own(share: float) -> None:
             assert np.array_equal(found[1], expected[1])
 
 
+@pytest.mark.parametrize("subset", [False, True])
+def test_moved_points_are_searched_like_a_new_cloud(subset: bool) -> None:
+    rng = np.random.default_rng(5)
+    points = np.round(rng.random((2000, 3)), 2)
+    search = NeighborSearch(points)
+    if subset:
+        search = search.subset(rng.random(len(points)) < 0.7)
+    before = search.knn(search.points, 9)
+    places = search.points + np.round(0.3 * rng.normal(size=(len(search), 3)), 2)
+    for mine, own in zip(
+        search.moved(places).knn(places, 9), NeighborSearch(places).knn(places, 9), strict=True
+    ):
+        assert np.array_equal(mine, own)
+    assert np.array_equal(search.knn(search.points, 9)[1], before[1])
+
+
 def test_a_subset_of_everything_is_the_search_itself() -> None:
     search = NeighborSearch(np.eye(3))
     assert search.subset([True] * 3) is search

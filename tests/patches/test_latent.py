@@ -22,7 +22,7 @@ def test_the_steps_make_what_a_pass_makes(model: PDFlow, plane: np.ndarray) -> N
     cutting = Cutting(model.config.patch_points, 3.0)
     passes = Passes(model, make_backend(model), cutting, None, "points", may_stop=False)
     search = NeighborSearch(plane)
-    passed = Pass(passes, search, estimate_noise(search), Plan(1, 1), 0).moved()
+    passed = Pass(passes, search, estimate_noise(search), Plan(1, 1), 0).moved().points
     assert np.abs(clean - passed).max() < 1e-4
 
 

@@ -45,12 +45,12 @@ def test_a_pass_over_a_part_equals_one_over_the_whole(
     assert layout.cells is not None
     passes = Denoiser(small_model, seed=seed).passes()
     noise, plan = NoiseEstimate(0.2, 0.001, 0.5, True), Plan(1, partitions)
-    whole = Pass(passes, given.search, noise, plan, 0, layout).moved()
+    whole = Pass(passes, given.search, noise, plan, 0, layout).moved().points
     along = given.points[:, 0]
     near = np.isin(layout.cells, np.unique(layout.cells[np.abs(along) < 120]))
     part = replace(layout.take(near), wanted=np.abs(along[near]) < 30)
     search = NeighborSearch(given.points[near])
-    moved = Pass(passes, search, noise, plan, 0, part).moved()
+    moved = Pass(passes, search, noise, plan, 0, part).moved().points
     assert len(search) < 6000
     assert part.wanted is not None
     assert np.array_equal(moved[part.wanted], whole[near][part.wanted])

@@ -29,11 +29,11 @@ def trees(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return sizes
 
 
-def noisy_sphere(outliers: int = 0) -> PointCloud:
+def noisy_sphere(outliers: int = 0, level: float = 0.03) -> PointCloud:
     rng = np.random.default_rng(0)
     points = rng.normal(size=(3000, 3))
     points /= np.linalg.norm(points, axis=1, keepdims=True)
-    points += 0.03 * rng.normal(size=points.shape)
+    points += level * rng.normal(size=points.shape)
     return PointCloud(np.concatenate([points, rng.uniform(4, 9, (outliers, 3))]))
 
 
@@ -43,6 +43,13 @@ def test_two_passes_need_three_trees(outliers: int, trees: list[int]) -> None:
     done = run(noisy_sphere(outliers))
     assert done.report.outliers == outliers
     assert sum(size >= 3000 for size in trees) == 3
+
+
+def test_two_scales_need_no_tree_of_their_own(trees: list[int]) -> None:
+    """That of the fine answer is fitted to the blended one."""
+    report = Denoiser(load_model("pdflow"))(noisy_sphere(level=0.05)).report
+    assert (report.partitions, report.coarse_partitions) == (1, 2)
+    assert sum(size == 3000 for size in trees) == 1 + report.iterations
 
 
 def test_resampling_needs_one_more_for_the_union_of_patches(trees: list[int]) -> None:

