@@ -177,6 +177,18 @@ def test_moved_points_are_searched_like_a_new_cloud(subset: bool) -> None:
     assert np.array_equal(search.knn(search.points, 9)[1], before[1])
 
 
+def test_a_subset_of_a_subset_holds_what_both_keep() -> None:
+    rng = np.random.default_rng(4)
+    points = rng.integers(0, 12, (2000, 3)).astype(float)
+    first, second = rng.random(2000) < 0.6, rng.random(2000) < 0.6
+    first[-9:] = False
+    part = NeighborSearch(points).subset(first).subset(second[first])
+    alone = NeighborSearch(points[first & second])
+    assert part.kept.sum() == len(alone)
+    for mine, theirs in zip(part.knn(part.points, 7), alone.knn(alone.points, 7), strict=True):
+        assert np.array_equal(mine, theirs)
+
+
 def test_a_subset_of_everything_is_the_search_itself() -> None:
     search = NeighborSearch(np.eye(3))
     assert search.subset([True] * 3) is search

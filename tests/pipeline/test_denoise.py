@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pdflow.cloud import PointCloud
-from pdflow.errors import LossWarning
+from pdflow.errors import LossWarning, PdflowError
 from pdflow.model import PDFlow
 from pdflow.pipeline.api import denoise
 from pdflow.pipeline.denoise import Denoiser
@@ -62,6 +62,12 @@ def test_small_clouds_work(model: PDFlow, count: int, sphere: Sphere) -> None:
     clean = denoise(noisy, model=model)
     assert np.isfinite(clean).all()
     assert np.abs(clean - noisy).max() < 0.5
+
+
+@pytest.mark.parametrize("mode", ["points", "resample"])
+def test_a_cloud_without_points_is_refused(mode: str) -> None:
+    with pytest.raises(PdflowError, match="no points"):
+        denoise(np.empty((0, 3)), mode=mode)
 
 
 def test_copies_of_a_point_move_together(model: PDFlow, sphere: Sphere) -> None:

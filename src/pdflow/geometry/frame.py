@@ -33,6 +33,16 @@ class Frame:
         return np.asarray(np.asarray(points, dtype=np.float64) * self.scale + self.center)
 
 
+def middle(low: FloatArray, high: FloatArray) -> FloatArray:
+    """The centre (3,) of a box, from two of its corners.
+
+    >>> middle(np.array([0.0, 0, 0]), np.array([4.0, 2, 0])).tolist()
+    [2.0, 1.0, 0.0]
+    """
+    # Adding halves, rather than halving the sum, keeps the largest coordinates finite.
+    return low / 2 + high / 2
+
+
 def unit_sphere(points: ArrayLike) -> Frame:
     """The frame that puts `points` (M, 3) into the unit sphere.
 
@@ -47,8 +57,7 @@ def unit_sphere(points: ArrayLike) -> Frame:
     if len(cloud) == 0:
         raise PdflowError("A cloud without points has no unit sphere: give at least one point.")
     low, high = bounding_box(cloud)
-    # Adding halves, rather than halving the sum, keeps the largest coordinates finite.
-    center = low / 2 + high / 2
+    center = middle(low, high)
     # Squares of tiny numbers underflow to 0, so distances are measured in extents.
     extent = float((high - low).max()) or 1.0
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from pdflow.compiled import compiled
 from pdflow.geometry.arrays import FloatArray, IntArray
+from pdflow.geometry.halving import halve, sort_into_leaves
 from pdflow.parallel import fill_rows, run_in_threads
 
 _TOP_LEVELS = 6
@@ -59,8 +60,8 @@ def build_tree(points: FloatArray, leaf_size: int) -> KdTree:
     # From this level on there are a few nodes for each thread.
     top = min(depth, _TOP_LEVELS) if count >= _THREADED_POINTS else 0
     for level in range(top):
-        run_in_threads(_halve, 1 << level, rows, level, grain=1)
-    run_in_threads(_sort_into_leaves, 1 << top, rows, top, depth, grain=1)
+        run_in_threads(halve, 1 << level, rows, level, grain=1)
+    run_in_threads(sort_into_leaves, 1 << top, rows, top, depth, grain=1)
     tree = KdTree(
         depth,
         np.empty(count, np.int64),
@@ -88,6 +89,26 @@ def refit_tree(tree: KdTree, points: FloatArray) -> KdTree:
     return fitted
 
 
+def keep_points(
+    tree: KdTree, points: FloatArray, held: NDArray[np.bool_], mask: NDArray[np.bool_]
+) -> tuple[FloatArray, KdTree, NDArray[np.bool_]]:
+    """The points (m, 3) that a mask (M,) keeps, their tree, and which of its places hold one.
+
+    held  (places,) whether each place of the tree holds one of `points` (M, 3)
+
+    Places and boxes stay. A point that is left out gets the row of the next one that is kept, so
+    that rows still ascend in a leaf. It is never found, because it lies at infinity.
+    """
+    before_row = np.concatenate([[0], np.cumsum(mask)])
+    some = np.empty((before_row[-1], 3))
+    run_in_threads(_keep_rows, len(mask), mask, before_row, points, some)
+    kept = np.empty(len(held), dtype=bool)
+    part = tree._replace(order=np.empty_like(tree.order), xyz=np.empty_like(tree.xyz))
+    given, new = (held, tree.order, tree.xyz), (kept, part.order, part.xyz)
+    run_in_threads(_keep_places, len(held), mask, before_row, *given, *new)
+    return some, part, kept
+
+
 @compiled
 def build_tree_alone(points: FloatArray, held: IntArray, leaf_size: int) -> KdTree:
     """The tree of some rows (m,) of `points` (M, 3), m > 0, for loops that have one thread each.
@@ -102,7 +123,7 @@ def build_tree_alone(points: FloatArray, held: IntArray, leaf_size: int) -> KdTr
         for axis in range(3):
             rows[place, axis] = points[held[place], axis]
         rows[place, 3] = place
-    _sort_into_leaves(0, 1, rows, 0, depth)
+    sort_into_leaves(0, 1, rows, 0, depth)
     nodes = 2 << depth
     order, xyz = np.empty(count, np.int64), np.empty((3, count))
     low, high = np.empty((3, nodes)), np.empty((3, nodes))
@@ -144,37 +165,6 @@ def sq_distances_to(
     for place in range(len(xs)):
         dx, dy, dz = xs[place] - x, ys[place] - y, zs[place] - z
         out[place] = dx * dx + dy * dy + dz * dz
-
-
-@compiled
-def _halve(start: int, stop: int, rows: FloatArray, level: int) -> None:
-    """Halve the nodes `start` to `stop - 1` of a level; rows (M, 4) are x, y, z and an index.
-
-    Moving whole rows instead of indices lets each level read memory in order. That builds a tree
-    of a million points two to three times faster.
-    """
-    count = len(rows)
-    for node in range(start, stop):
-        first = (node * count) >> level
-        middle = ((2 * node + 1) * count) >> (level + 1)
-        last = ((node + 1) * count) >> level
-        part = rows[first:last]
-        _split(part, _longest_side(part), middle - first)
-
-
-@compiled
-def _sort_into_leaves(start: int, stop: int, rows: FloatArray, top: int, depth: int) -> None:
-    """Halve the nodes `start` to `stop - 1` of level `top` and their descendants, to the leaves.
-
-    One node is finished before the next, because its points soon fit into the cache.
-    """
-    count = len(rows)
-    for node in range(start, stop):
-        for level in range(top, depth):
-            first = node << (level - top)
-            _halve(first, first + (1 << (level - top)), rows, level)
-        for leaf in range(node << (depth - top), (node + 1) << (depth - top)):
-            _sort_by_index(rows[(leaf * count) >> depth : ((leaf + 1) * count) >> depth])
 
 
 @compiled
@@ -221,6 +211,45 @@ def _refill_leaves(
 
 
 @compiled
+def _keep_rows(
+    start: int,
+    stop: int,
+    mask: NDArray[np.bool_],
+    before_row: IntArray,
+    points: FloatArray,
+    kept: FloatArray,
+) -> None:
+    """Copy the points (M, 3) that a mask keeps among the rows `start` to `stop - 1`."""
+    for row in range(start, stop):
+        if mask[row]:
+            for axis in range(3):
+                kept[before_row[row], axis] = points[row, axis]
+
+
+@compiled
+def _keep_places(
+    start: int,
+    stop: int,
+    mask: NDArray[np.bool_],
+    before_row: IntArray,
+    held: NDArray[np.bool_],
+    order: IntArray,
+    xyz: FloatArray,
+    kept: NDArray[np.bool_],
+    new_order: IntArray,
+    new_xyz: FloatArray,
+) -> None:
+    """Rows and coordinates at the places `start` to `stop - 1` of a tree, whose points a mask (M,)
+    keeps or not; `held` says at which places there is a point."""
+    for place in range(start, stop):
+        row = order[place]
+        kept[place] = held[place] and mask[row]
+        new_order[place] = before_row[row]
+        for axis in range(3):
+            new_xyz[axis, place] = xyz[axis, place] if kept[place] else np.inf
+
+
+@compiled
 def _fit_box(node: int, xyz: FloatArray, low: FloatArray, high: FloatArray) -> None:
     """The tight box of a node that holds the points `xyz` (3, n)."""
     for axis in range(3):
@@ -239,82 +268,3 @@ def _fill_inner(low: FloatArray, high: FloatArray) -> None:
             low[axis, node] = min(low[axis, 2 * node], low[axis, 2 * node + 1])
             high[axis, node] = max(high[axis, 2 * node], high[axis, 2 * node + 1])
         low[axis, 0], high[axis, 0] = low[axis, 1], high[axis, 1]
-
-
-@compiled
-def _longest_side(rows: FloatArray) -> int:
-    low_x = low_y = low_z = np.inf
-    high_x = high_y = high_z = -np.inf
-    for row in range(len(rows)):
-        x, y, z = rows[row, 0], rows[row, 1], rows[row, 2]
-        low_x, high_x = min(low_x, x), max(high_x, x)
-        low_y, high_y = min(low_y, y), max(high_y, y)
-        low_z, high_z = min(low_z, z), max(high_z, z)
-    side_x, side_y, side_z = high_x - low_x, high_y - low_y, high_z - low_z
-    if side_x >= side_y and side_x >= side_z:
-        return 0
-    return 1 if side_y >= side_z else 2
-
-
-@compiled
-def _split(rows: FloatArray, axis: int, middle: int) -> None:
-    """Reorder `rows` so that none before `middle` is larger along `axis` than any from it on."""
-    low, high = 0, len(rows)
-    while high - low > 1:
-        pivot = _pivot(rows, axis, low, high)
-        border = low
-        for row in range(low, high):
-            # Swapping always, even where nothing moves, avoids a branch that is hard to predict.
-            value = rows[row, axis]
-            _swap(rows, row, border)
-            border += value < pivot
-        if border == middle:
-            return
-        if middle < border:
-            high = border
-        elif border > low:
-            low = border
-        else:
-            # The pivot is the smallest: set its equals aside, or duplicates take quadratic time.
-            for row in range(low, high):
-                value = rows[row, axis]
-                _swap(rows, row, border)
-                border += value == pivot
-            if middle < border:
-                return
-            low = border
-
-
-@compiled
-def _pivot(rows: FloatArray, axis: int, low: int, high: int) -> float:
-    """A value of `rows[low:high]` near their median: the median of three medians of three."""
-    step = (high - low) // 9
-    if step == 0:
-        return _median(rows[low, axis], rows[(low + high) // 2, axis], rows[high - 1, axis])
-    return _median(
-        _median(rows[low, axis], rows[low + step, axis], rows[low + 2 * step, axis]),
-        _median(rows[low + 3 * step, axis], rows[low + 4 * step, axis], rows[low + 5 * step, axis]),
-        _median(rows[low + 6 * step, axis], rows[low + 7 * step, axis], rows[high - 1, axis]),
-    )
-
-
-@compiled
-def _median(a: float, b: float, c: float) -> float:
-    return max(min(a, b), min(max(a, b), c))
-
-
-@compiled
-def _swap(rows: FloatArray, a: int, b: int) -> None:
-    x, y, z, index = rows[a, 0], rows[a, 1], rows[a, 2], rows[a, 3]
-    rows[a, 0], rows[a, 1], rows[a, 2], rows[a, 3] = rows[b, 0], rows[b, 1], rows[b, 2], rows[b, 3]
-    rows[b, 0], rows[b, 1], rows[b, 2], rows[b, 3] = x, y, z, index
-
-
-@compiled
-def _sort_by_index(rows: FloatArray) -> None:
-    """Insertion sort: leaves are small, and nearly sorted if the input is."""
-    for row in range(1, len(rows)):
-        place = row
-        while place > 0 and rows[place - 1, 3] > rows[place, 3]:
-            _swap(rows, place - 1, place)
-            place -= 1

@@ -30,6 +30,7 @@ from pdflow.geometry.kdtree import (
     KdTree,
     build_tree,
     fold_up,
+    keep_points,
     leaf_firsts,
     leaf_range,
     refit_tree,
@@ -37,7 +38,7 @@ from pdflow.geometry.kdtree import (
 )
 from pdflow.geometry.morton import morton_keys
 from pdflow.geometry.nearest import before, farthest_of, insert, select_nearest, sort_pairs
-from pdflow.parallel import fill_rows, run_in_threads, stable_argsort
+from pdflow.parallel import run_in_threads, stable_argsort
 
 LEAF_SIZE = 32
 """Most points in a leaf of the tree; every leaf is at least half full."""
@@ -132,20 +133,8 @@ class NeighborSearch:
         if mask.all():
             return self
         part = copy(self)
-        kept_rows = np.flatnonzero(mask)
-        part.points = part._given = fill_rows(
-            np.empty((len(kept_rows), 3)), lambda rows: self.points[kept_rows[rows]]
-        )
-        tree = self.tree
-        here = np.empty(len(tree.order), dtype=bool)
-        part._kept = fill_rows(here, lambda places: mask[tree.order[places]])
-        # A point that is left out gets the row of the next one that is kept, so that rows still
-        # ascend in a leaf. It is never found, because it lies at infinity.
-        new_rows = np.cumsum(mask) - mask
-        order, xyz = np.empty_like(tree.order), np.empty_like(tree.xyz)
-        fill_rows(order, lambda places: new_rows[tree.order[places]])
-        fill_rows(xyz.T, lambda places: np.where(here[places, None], tree.xyz.T[places], np.inf))
-        part._tree = tree._replace(order=order, xyz=xyz)
+        part.points, part._tree, part._kept = keep_points(self.tree, self.points, self.kept, mask)
+        part._given = part.points
         return part
 
     def moved(self, points: ArrayLike) -> NeighborSearch:

@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdflow.cloud import PointCloud
+from pdflow.errors import PdflowError
+from pdflow.geometry.arrays import bounding_box, finite_points
 from pdflow.geometry.distinct import distinct, nearly_equal
-from pdflow.geometry.frame import unit_sphere
+from pdflow.geometry.frame import middle
 from pdflow.geometry.neighbors import NeighborSearch
 from pdflow.parallel import fill_rows
 
@@ -35,7 +37,9 @@ class Normalised:
 
         merge  whether points that are nearly equal become one
         """
-        center = unit_sphere(cloud.points).center
+        if not len(cloud):
+            raise PdflowError("The cloud has no points: give at least one.")
+        center = middle(*bounding_box(finite_points(cloud.points)))
         points = fill_rows(np.empty_like(cloud.points), lambda part: cloud.points[part] - center)
         different, place = distinct(points)
         search = NeighborSearch(different)
