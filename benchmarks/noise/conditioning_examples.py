@@ -161,7 +161,7 @@ def measure(cloud: Cloud, model: PDFlow, backend: Backend, rng: np.random.Genera
     sq_distances, rows = search.knn(points[seeds], size)
     patches = Patches(seeds, rows, sq_distances)
     frames = network_frames(model, points, patches)
-    cut = frames.cut(points, rows)
+    cut = frames.cut(points, rows, np.float32)
     sigma = model.inference.conditioning_scales[0] * noise.at(points[seeds])
     weights = patches.weights(BLEND_SHARPNESS) * ~outliers[rows]
     costs = np.empty((PATCHES, len(FACTORS)))

@@ -47,7 +47,7 @@ def saturated(model: PDFlow) -> PDFlow:
 
 def test_same_bits_again_and_for_any_number_of_threads(model: PDFlow, patches: np.ndarray) -> None:
     expected = run(model, patches)
-    assert expected.dtype == np.float64
+    assert expected.dtype == np.float32
     for threads in (1, 2, 5):
         assert np.array_equal(run(model, patches, threads=threads), expected)
 

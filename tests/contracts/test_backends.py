@@ -74,7 +74,7 @@ def test_it_computes_what_the_network_defines(
     if model.config.noise_conditioning:
         sigma = np.geomspace(0.001, 0.5, len(patches))
     clean = run(make_backend(model, backend_name), patches, seed, sigma)
-    assert clean.dtype == np.float64
+    assert clean.dtype == np.float32
     np.testing.assert_allclose(clean, expected(model, patches, seed, sigma), atol=2e-5)
 
 
@@ -160,6 +160,6 @@ def test_one_from_outside_denoises_clouds() -> None:
 
     register_backend("still", Still, device="cpu")
     noisy = np.random.default_rng(0).random((300, 3)) * [1, 1, 0.1]
-    assert np.abs(pdflow.denoise(noisy, device="cpu") - noisy).max() < 1e-12
+    assert np.abs(pdflow.denoise(noisy, device="cpu") - noisy).max() < 1e-7
     with pytest.raises(PdflowError, match="no backend 'other': choose one of compiled, torch"):
         make_backend(network(CONFIG), "other")

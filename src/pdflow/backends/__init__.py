@@ -25,7 +25,7 @@ from pdflow.errors import PdflowError
 from pdflow.model import PDFlow
 
 Progress = Callable[[float], None]
-Points = NDArray[np.float64]
+Points = NDArray[np.float32]
 
 
 class Backend(Protocol):
@@ -38,7 +38,7 @@ class Backend(Protocol):
         sigma: NDArray[np.float64] | None,
         progress: Progress,
     ) -> Points:
-        """Clean patches (P, N, 3) from noisy ones, in the network's frame.
+        """Clean patches (P, N, 3) from noisy ones, in the network's frame, in single precision.
 
         eps       draws of the extra dimensions; None takes their mean, eps = 0
         sigma     (P,) noise of the patches in that frame, for networks with noise conditioning

@@ -43,7 +43,7 @@ class TorchBackend:
 
         The host prepares a batch while the device works on the one before.
         """
-        clean = np.empty_like(patches)
+        clean = np.empty(patches.shape, np.float32)
         size = self.batch or self._batch_that_fits(patches.shape[1])
         running: deque[tuple[slice, Tensor, torch.cuda.Event | None]] = deque()
 

@@ -158,7 +158,7 @@ class NeighborSearch:
             raise PdflowError(
                 f"Cannot find {k} neighbours among {count} points: ask for 1 to {count}."
             )
-        return _search(self._tree, wanted, self._turns(wanted), k, np.inf)
+        return _search(self._tree, wanted, self.turns(wanted), k, np.inf)
 
     def ball_query(self, queries: ArrayLike, radius: float, k: int) -> tuple[IntArray, IntArray]:
         """Rows (Q, k) and counts (Q,), like the function `ball_query`."""
@@ -173,7 +173,7 @@ class NeighborSearch:
             )
         rows = np.full((len(wanted), k), count)
         found = min(k, count)
-        turns = self._turns(wanted)
+        turns = self.turns(wanted)
         rows[:, :found] = _search(tree, wanted, turns, found, float(radius) ** 2)[1]
         counts = np.count_nonzero(rows < count, axis=1)
         empty = turns[counts[turns] == 0]
@@ -194,7 +194,7 @@ class NeighborSearch:
 
         Unlike `knn` of all points, it never holds all distances and rows in memory.
         """
-        tree, turns = self.tree, self._turns(self.points)
+        tree, turns = self.tree, self.turns(self.points)
         if asked is not None:
             turns = turns[asked[turns]]
         lowest = _lowest_rows(tree)
@@ -219,8 +219,8 @@ class NeighborSearch:
             return self.points
         return finite_points(queries, "Queries")
 
-    def _turns(self, queries: FloatArray) -> IntArray:
-        """Rows of the queries (Q,), ordered so that each lies near the one before."""
+    def turns(self, queries: FloatArray) -> IntArray:
+        """Rows (Q,) of queries (Q, 3), ordered so that each lies near the one before."""
         if queries is self.points:
             order = self.tree.order
             return order if self._kept is None else order[self._kept]

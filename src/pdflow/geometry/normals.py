@@ -14,6 +14,8 @@ from pdflow.parallel import run_in_threads
 NEIGHBOURS = 16
 """Nearest points that a plane is fitted to."""
 
+_PLACES_IN_MEMORY = 2**15
+
 _SWEEPS = 8
 
 
@@ -35,9 +37,12 @@ def fit_planes(
     Breadth is their variance along the shorter direction over that along the longer one: 0 for
     points on a line.
     """
-    near = search.knn(places, min(neighbours, len(search)))[1]
     normals, breadths = np.empty((len(places), 3)), np.empty(len(places))
-    run_in_threads(_fill_planes, len(places), search.points, near, normals, breadths)
+    turns, count = search.turns(places), min(neighbours, len(search))
+    for first in range(0, len(places), _PLACES_IN_MEMORY):
+        some = turns[first : first + _PLACES_IN_MEMORY]
+        near = search.knn(places[some], count)[1]
+        run_in_threads(_fill_planes, len(some), search.points, near, some, normals, breadths)
     return normals, breadths
 
 
@@ -47,25 +52,28 @@ def _fill_planes(
     stop: int,
     points: FloatArray,
     near: IntArray,
+    rows: IntArray,
     normals: FloatArray,
     breadths: FloatArray,
 ) -> None:
-    """Planes through the points named in rows `start` to `stop - 1` of `near`."""
+    """Planes through the points named in places `start` to `stop - 1` of `near` (q, K); the results
+    of each go to its row of `normals` and `breadths`."""
     matrix = np.empty((3, 3))
     axes = np.empty((3, 3))
     middle = np.empty(3)
     count = near.shape[1]
-    for row in range(start, stop):
+    for place in range(start, stop):
+        row = rows[place]
         for i in range(3):
             middle[i] = 0.0
             for k in range(count):
-                middle[i] += points[near[row, k], i]
+                middle[i] += points[near[place, k], i]
             middle[i] /= count
         for i in range(3):
             for j in range(i, 3):
                 total = 0.0
                 for k in range(count):
-                    other = near[row, k]
+                    other = near[place, k]
                     total += (points[other, i] - middle[i]) * (points[other, j] - middle[j])
                 matrix[i, j] = total
                 matrix[j, i] = total

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,6 +106,8 @@ def cover(
         rounds.append((seeds, rows, sq_distances))
         covered[rows] = True
         missed = np.flatnonzero(~covered)
+        if not len(missed) and len(rounds) == 1:
+            return Patches(*rounds[0])
         if not len(missed):
             return Patches(*(np.concatenate(parts) for parts in zip(*rounds, strict=True)))
         if cells is None:
@@ -204,13 +207,15 @@ class PatchFrames:
     offset: FloatArray
     axes: FloatArray
 
-    def cut(self, points: FloatArray, rows: IntArray) -> FloatArray:
+    def cut(
+        self, points: FloatArray, rows: IntArray, dtype: type[np.floating] = np.float64
+    ) -> NDArray[Any]:
         """Rows (P, N) of a cloud (M, 3), as patches (P, N, 3) in the network's frame."""
-        patches = np.empty((*rows.shape, 3))
+        patches = np.empty((*rows.shape, 3), dtype)
         run_in_threads(_cut, len(rows), points, rows, *self._parts, patches, grain=_FEW_PATCHES)
         return patches
 
-    def undo(self, patches: FloatArray) -> FloatArray:
+    def undo(self, patches: NDArray[np.floating]) -> FloatArray:
         """Patches (P, N, 3), from the network's frame to the cloud's."""
         moved = np.empty(patches.shape)
         run_in_threads(_undo, len(patches), patches, *self._parts, moved, grain=_FEW_PATCHES)
@@ -234,7 +239,7 @@ def _cut(
     scale: FloatArray,
     offset: FloatArray,
     axes: FloatArray,
-    patches: FloatArray,
+    patches: NDArray[np.floating],
 ) -> None:
     for patch in range(start, stop):
         for place in range(rows.shape[1]):
@@ -253,7 +258,7 @@ def _cut(
 def _undo(
     start: int,
     stop: int,
-    patches: FloatArray,
+    patches: NDArray[np.floating],
     origin: FloatArray,
     scale: FloatArray,
     offset: FloatArray,

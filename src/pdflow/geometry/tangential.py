@@ -10,6 +10,8 @@ from pdflow.geometry.neighbors import NeighborSearch
 from pdflow.geometry.normals import fit_planes
 from pdflow.parallel import fill_rows
 
+_POINTS_IN_MEMORY = 2**15
+
 PROBES = 4096
 """Points whose motion is measured."""
 
@@ -53,9 +55,11 @@ def limit_tangential_motion(
     share = np.zeros(len(moved))
     asked = slice(None) if wanted is None else wanted
     share[asked] = unexplained[probes.knn(moved[asked], 1)[1][:, 0]]
-    rows = np.flatnonzero(share)
-    limited = np.array(moved)
-    limited[rows] -= share[rows, None] * _tangential(noisy[rows], moved[rows], search)
+    turns, limited = search.turns(moved), np.array(moved)
+    turns = turns[share[turns] > 0]
+    for first in range(0, len(turns), _POINTS_IN_MEMORY):
+        rows = turns[first : first + _POINTS_IN_MEMORY]
+        limited[rows] -= share[rows, None] * _tangential(noisy[rows], moved[rows], search)
     return limited
 
 

@@ -237,16 +237,16 @@ class Pass:
         passes, model = self.passes, self.passes.model
         frames = network_frames(model, points, patches, layout)
         names = None if layout is None else layout.rows[patches.seeds]
-        cut = frames.cut(points, patches.rows)
         if self.beside is not None:
             self.beside.begin()
         clean = passes.backend.run(
-            cut,
+            frames.cut(points, patches.rows, np.float32),
             None if passes.seed is None else EpsDraws(passes.seed, names),
             conditioning_noise(model, self.conditioning.at(points[patches.seeds]), frames),
             lambda done: progress(done / len(patches)),
         )
         moved = frames.undo(clean)
+        del clean  # as large as `moved`, and needed no more
         if layout is not None and layout.wanted is not None:
             stitched = blend_held(points, patches, moved, BLEND_SHARPNESS)
         else:

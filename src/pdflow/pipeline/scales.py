@@ -55,7 +55,7 @@ FLOOR = 0.01
 LEAST_SIGMA = 1e-3
 """Smallest noise, in distances to the farthest neighbour: it hides rounding."""
 
-_QUERIES_IN_CACHE, _POINTS_IN_MEMORY = 2048, 2**17
+_QUERIES_IN_CACHE, _POINTS_IN_MEMORY = 1024, 2**14
 
 
 def blend_scales(

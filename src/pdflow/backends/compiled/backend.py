@@ -46,7 +46,7 @@ class CompiledBackend:
         progress: Progress,
     ) -> Points:
         """`Backend.run`."""
-        clean = np.empty_like(patches)
+        clean = np.empty(patches.shape, np.float32)
 
         def denoise(network: CompiledNetwork, patch: int, spans: Spans | None = None) -> None:
             points = np.ascontiguousarray(patches[patch], np.float32)
