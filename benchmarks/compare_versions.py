@@ -9,7 +9,7 @@ networks and the paper's, noise estimates, and some training steps, all on the C
 stored: they differ between processors, so both versions run here and now.
 
 With --speed both versions take turns, a process each, and the best of each counts: seconds of a run
-without parameters, and the peak memory of the process.
+without parameters, and the peak memory of the process after it.
 """
 
 from __future__ import annotations
@@ -84,33 +84,34 @@ def compare_speed(before: Path, turns: int) -> None:
     from pdflow.provenance import describe_machine, source_version
 
     print(f"{describe_machine()}\ncommit {source_version()}, beside {before}")
-    best = {before: np.full(len(RUNS) + 1, np.inf), HERE: np.full(len(RUNS) + 1, np.inf)}
+    best = {tree: np.full((len(RUNS), 2), np.inf) for tree in (before, HERE)}
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(turns):
             for tree, figures in best.items():
                 run_version(tree, path := Path(folder) / "run.npy", "--speed", "1")
                 np.minimum(figures, np.load(path), out=figures)
-    print("\n| run | before | after | ratio |\n|---|---|---|---|")
-    names = [*(f"{name}, seconds" for name in RUNS), "peak memory, GiB"]
-    for name, old, new in zip(names, best[before], best[HERE], strict=True):
-        print(f"| {name} | {old:.3f} | {new:.3f} | {new / old:.2f} |")
+    print("\n| run | seconds before | after | ratio | peak GiB so far, before | after | ratio |")
+    print("|---" * 7 + "|")
+    for name, old, new in zip(RUNS, best[before], best[HERE], strict=True):
+        cells = [f"{a:.3f} | {b:.3f} | {b / a:.2f}" for a, b in zip(old, new, strict=True)]
+        print(f"| {name} | {cells[0]} | {cells[1]} |")
 
 
 RUNS = {
     "10K, points": (10_000, {}, 5),
     "10K, resample": (10_000, {"mode": "resample"}, 3),
-    "100K, points": (100_000, {}, 2),
     "100K, points, two passes": (100_000, {"iterations": 2, "partitions": 1}, 2),
+    "100K, points": (100_000, {}, 2),
 }
 """Points, options and repetitions of each timed run.
 
-Without options, versions since two scales make three passes through the network where earlier ones
-made two; the last run asks both for the same.
+In the last run, versions since two scales make three passes through the network where earlier ones
+made two; the others ask both for the same work.
 """
 
 
 def time_runs() -> np.ndarray:
-    """Best seconds of each run, and the peak memory in GiB."""
+    """Best seconds of each run, and the peak memory of the process after it, in GiB."""
     import resource
 
     from pdflow import Denoiser, PointCloud, load_model
@@ -129,8 +130,8 @@ def time_runs() -> np.ndarray:
             start = time.perf_counter()
             run(cloud)
             best = min(best, time.perf_counter() - start)
-        figures.append(best)
-    return np.array([*figures, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20])
+        figures.append((best, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20))
+    return np.array(figures)
 
 
 def report(before: dict[str, np.ndarray], after: dict[str, np.ndarray]) -> int:

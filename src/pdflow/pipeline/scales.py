@@ -132,7 +132,7 @@ class Regions(NamedTuple):
         each = _numbers(noisy, fine, coarse, sigma, rows)
         near = probes.knn(probes.points, min(AVERAGED, len(probes)))[1]
         return Regions(
-            probes, fill_rows(np.empty_like(each), lambda part: each[near[part]].mean(axis=1), 4096)
+            probes, fill_rows(np.empty_like(each), lambda part: each[near[part]].mean(axis=1), 256)
         )
 
 
