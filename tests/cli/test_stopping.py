@@ -75,6 +75,13 @@ def test_ctrl_c_while_a_command_is_loaded_shows_no_traceback_of_ours(
     # Done, stopped by a command, or stopped while Python itself starts, which shows a traceback.
     assert process.returncode in (2, 130, 1, -signal.SIGINT)
     if process.returncode in (2, 130):
+        # Python ignores an interrupt in a callback of its importer, says so, and goes on.
+        said = re.sub(
+            r"Exception ignored in: <function _get_module_lock.*?Interrupt: \n",
+            "",
+            said,
+            flags=re.S,
+        )
         assert len(said.splitlines()) == 1, said
     else:
         assert not re.search(r"pdflow/cli/(?!__init__)", said), said
