@@ -85,10 +85,15 @@ def test_an_error_waits_for_the_other_ranges() -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_process_has_threads_of_its_own() -> None:
     total = fill_rows(np.empty(200_000), lambda rows: np.ones(rows.stop - rows.start)).sum()
+    with Deferred(lambda: 1) as later:
+        later.begin()
     child = os.fork()
     if child == 0:
         again = fill_rows(np.empty(200_000), lambda rows: np.ones(rows.stop - rows.start)).sum()
-        os._exit(0 if again == total else 1)
+        with Deferred(lambda: 2) as later:
+            later.begin()
+            done = later.result()
+        os._exit(0 if (again, done) == (total, 2) else 1)
     assert os.waitpid(child, 0)[1] == 0
 
 
@@ -114,6 +119,17 @@ def test_a_deferred_call_runs_once_and_beside_its_caller() -> None:
         later.result()
     assert len(threads) == 1
     assert threads != [threading.get_ident()]
+
+
+def test_deferred_calls_follow_each_other_in_one_thread() -> None:
+    threads: list[int] = []
+    calls = [Deferred(lambda: threads.append(threading.get_ident())) for _ in range(3)]
+    for call in calls:
+        call.begin()
+    for call in calls:
+        call.result()
+    assert len(threads) == 3
+    assert len(set(threads)) == 1
 
 
 def test_a_deferred_call_that_was_not_begun_runs_once_in_the_thread_that_asks() -> None:

@@ -59,7 +59,7 @@ def run_in_threads(
         finally:
             list(ranges)  # after an error nothing is begun
 
-    pool = _thread_pool(available_cores())
+    pool = thread_pool(available_cores())
     jobs = [pool.submit(work) for _ in range(workers - 1)]
     try:
         _WORKER.is_one = True
@@ -85,9 +85,19 @@ _WORKER = _Worker()
 
 
 @cache
-def _thread_pool(size: int) -> ThreadPoolExecutor:
-    """The threads of this process: starting them for every loop would cost more than many loops."""
+def thread_pool(size: int) -> ThreadPoolExecutor:
+    """The threads of this process that loops share, in which `run_in_threads` starts no others.
+
+    Starting them for every loop would cost more than many loops, and memory that a thread gave
+    back serves no other thread.
+    """
     return ThreadPoolExecutor(size, initializer=lambda: setattr(_WORKER, "is_one", True))
+
+
+@cache
+def _thread_beside() -> ThreadPoolExecutor:
+    """The thread of this process for calls beside others, which take half of the cores."""
+    return ThreadPoolExecutor(1, initializer=lambda: setattr(_WORKER, "share", 2))
 
 
 def is_forked() -> bool:
@@ -101,7 +111,8 @@ _FORKED = False
 def _begin_forked_process() -> None:
     global _FORKED
     _FORKED = True
-    _thread_pool.cache_clear()
+    thread_pool.cache_clear()
+    _thread_beside.cache_clear()
 
 
 if hasattr(os, "register_at_fork"):
@@ -109,10 +120,10 @@ if hasattr(os, "register_at_fork"):
 
 
 class Deferred(Generic[Result]):
-    """A call that waits until it is begun, and then runs in a thread of its own.
+    """A call that waits until it is begun, and then runs beside its caller, after those before it.
 
     It fills the time in which cores wait for another device, and takes at most half of the cores.
-    Leaving the context waits for it.
+    Leaving the context waits for it. It must not wait for another one.
 
     >>> with Deferred(lambda: sum(range(4))) as later:
     ...     later.begin()
@@ -122,13 +133,12 @@ class Deferred(Generic[Result]):
 
     def __init__(self, function: Callable[[], Result]) -> None:
         self._function = function
-        self._thread = ThreadPoolExecutor(1, initializer=lambda: setattr(_WORKER, "share", 2))
         self._job: Future[Result] | None = None
 
     def begin(self) -> None:
         """Start it, unless it was started before."""
         if self._job is None:
-            self._job = self._thread.submit(self._function)
+            self._job = _thread_beside().submit(self._function)
 
     def result(self) -> Result:
         """What the call returns; if it was not begun, it runs here, on all cores."""
@@ -143,7 +153,8 @@ class Deferred(Generic[Result]):
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._thread.shutdown()
+        if self._job is not None:
+            wait([self._job])
 
 
 def fill_rows(

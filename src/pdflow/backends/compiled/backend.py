@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -13,7 +11,7 @@ from pdflow.backends.compiled.flow import Spans
 from pdflow.backends.compiled.network import CompiledNetwork
 from pdflow.backends.draws import EpsDraws
 from pdflow.model import PDFlow
-from pdflow.parallel import available_cores
+from pdflow.parallel import available_cores, thread_pool
 
 WATCHED_PATCHES = 4
 """Patches on which the scales of affine couplings are watched before constant ones are skipped."""
@@ -56,14 +54,13 @@ class CompiledBackend:
             noise = None if sigma is None else sigma[patch]
             clean[patch] = network(points, drawn.numpy(), spans, noise)
 
-        with ThreadPoolExecutor(self.threads) as pool:
-            network, done = self.network, 0
-            if self.skip_constant_scales:
-                done = min(WATCHED_PATCHES, len(patches))
-                watched: list[Spans] = [{} for _ in range(done)]
-                for _ in pool.map(lambda i: denoise(network, i, watched[i]), range(done)):
-                    progress(1)
-                network = network.with_constant_scales(watched)
-            for _ in pool.map(lambda i: denoise(network, i), range(done, len(patches))):
+        pool, network, done = thread_pool(self.threads), self.network, 0
+        if self.skip_constant_scales:
+            done = min(WATCHED_PATCHES, len(patches))
+            watched: list[Spans] = [{} for _ in range(done)]
+            for _ in pool.map(lambda i: denoise(network, i, watched[i]), range(done)):
                 progress(1)
+            network = network.with_constant_scales(watched)
+        for _ in pool.map(lambda i: denoise(network, i), range(done, len(patches))):
+            progress(1)
         return clean
