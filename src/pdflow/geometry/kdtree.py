@@ -69,7 +69,7 @@ def build_tree(points: FloatArray, leaf_size: int) -> KdTree:
         np.empty((3, 2 * leaves)),
         np.empty((3, 2 * leaves)),
     )
-    run_in_threads(_fill_leaves, leaves, rows, *tree, grain=_THREADED_POINTS // leaf_size)
+    run_in_threads(_fill_leaves, leaves, rows, tree, grain=_THREADED_POINTS // leaf_size)
     _fill_inner(tree.low, tree.high)
     return tree
 
@@ -84,7 +84,7 @@ def refit_tree(tree: KdTree, points: FloatArray) -> KdTree:
     )
     leaves = 1 << tree.depth
     grain = 1 + _THREADED_POINTS * leaves // len(points)
-    run_in_threads(_refill_leaves, leaves, points, *fitted, grain=grain)
+    run_in_threads(_refill_leaves, leaves, points, fitted, grain=grain)
     _fill_inner(fitted.low, fitted.high)
     return fitted
 
@@ -125,11 +125,16 @@ def build_tree_alone(points: FloatArray, held: IntArray, leaf_size: int) -> KdTr
         rows[place, 3] = place
     sort_into_leaves(0, 1, rows, 0, depth)
     nodes = 2 << depth
-    order, xyz = np.empty(count, np.int64), np.empty((3, count))
-    low, high = np.empty((3, nodes)), np.empty((3, nodes))
-    _fill_leaves(0, 1 << depth, rows, depth, order, xyz, low, high)
-    _fill_inner(low, high)
-    return KdTree(depth, order, xyz, low, high)
+    tree = KdTree(
+        depth,
+        np.empty(count, np.int64),
+        np.empty((3, count)),
+        np.empty((3, nodes)),
+        np.empty((3, nodes)),
+    )
+    _fill_leaves(0, 1 << depth, rows, tree)
+    _fill_inner(tree.low, tree.high)
+    return tree
 
 
 def leaf_firsts(count: int, depth: int) -> IntArray:
@@ -168,46 +173,28 @@ def sq_distances_to(
 
 
 @compiled
-def _fill_leaves(
-    start: int,
-    stop: int,
-    rows: FloatArray,
-    depth: int,
-    order: IntArray,
-    xyz: FloatArray,
-    low: FloatArray,
-    high: FloatArray,
-) -> None:
-    """Copy the sorted rows of the leaves `start` to `stop - 1` into the tree."""
-    count, leaves = len(rows), 1 << depth
-    for leaf in range(start, stop):
-        first, last = (leaf * count) >> depth, ((leaf + 1) * count) >> depth
+def _fill_leaves(start: int, stop: int, rows: FloatArray, tree: KdTree) -> None:
+    """Copy the sorted rows (M, 4) of the leaves `start` to `stop - 1` into the tree."""
+    leaves = 1 << tree.depth
+    for leaf in range(leaves + start, leaves + stop):
+        first, last = leaf_range(tree, leaf)
         for place in range(first, last):
-            order[place] = int(rows[place, 3])
+            tree.order[place] = int(rows[place, 3])
             for axis in range(3):
-                xyz[axis, place] = rows[place, axis]
-        _fit_box(leaves + leaf, xyz[:, first:last], low, high)
+                tree.xyz[axis, place] = rows[place, axis]
+        _fit_box(tree, leaf)
 
 
 @compiled
-def _refill_leaves(
-    start: int,
-    stop: int,
-    points: FloatArray,
-    depth: int,
-    order: IntArray,
-    xyz: FloatArray,
-    low: FloatArray,
-    high: FloatArray,
-) -> None:
-    """Copy the points of the leaves `start` to `stop - 1` into a tree whose order stays."""
-    count, leaves = len(points), 1 << depth
-    for leaf in range(start, stop):
-        first, last = (leaf * count) >> depth, ((leaf + 1) * count) >> depth
+def _refill_leaves(start: int, stop: int, points: FloatArray, tree: KdTree) -> None:
+    """Copy the points (M, 3) of the leaves `start` to `stop - 1` into a tree whose order stays."""
+    leaves = 1 << tree.depth
+    for leaf in range(leaves + start, leaves + stop):
+        first, last = leaf_range(tree, leaf)
         for place in range(first, last):
             for axis in range(3):
-                xyz[axis, place] = points[order[place], axis]
-        _fit_box(leaves + leaf, xyz[:, first:last], low, high)
+                tree.xyz[axis, place] = points[tree.order[place], axis]
+        _fit_box(tree, leaf)
 
 
 @compiled
@@ -250,14 +237,15 @@ def _keep_places(
 
 
 @compiled
-def _fit_box(node: int, xyz: FloatArray, low: FloatArray, high: FloatArray) -> None:
-    """The tight box of a node that holds the points `xyz` (3, n)."""
+def _fit_box(tree: KdTree, leaf: int) -> None:
+    """The tight box of a leaf."""
+    first, last = leaf_range(tree, leaf)
     for axis in range(3):
         least, most = np.inf, -np.inf
-        for place in range(xyz.shape[1]):
-            value = xyz[axis, place]
+        for place in range(first, last):
+            value = tree.xyz[axis, place]
             least, most = min(least, value), max(most, value)
-        low[axis, node], high[axis, node] = least, most
+        tree.low[axis, leaf], tree.high[axis, leaf] = least, most
 
 
 @compiled

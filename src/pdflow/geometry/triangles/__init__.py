@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from pdflow.compiled import compiled, inlined
 from pdflow.errors import PdflowError
 from pdflow.geometry.arrays import FloatArray, IntArray, finite_points
-from pdflow.geometry.bvh import STACK, BoxTree, build_tree, nearest_item
+from pdflow.geometry.triangles.bvh import STACK, BoxTree, build_tree, nearest_item
 from pdflow.mesh import TriangleMesh
 from pdflow.parallel import run_in_threads
 
