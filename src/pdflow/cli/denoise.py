@@ -278,6 +278,7 @@ def _describe(result: Result) -> str:
         f"{result['file']} -> {result['output']}: {result['points_out']} points"
         f"{say_dropped(result['dropped'])}",
         f"  noise       {result['noise_before']:.6g} before, {result['noise_after']:.6g} after "
+        f"{'where points may move ' * bool(result['held_back']['not_selected'])}"
         "(estimated, in the cloud's unit)",
         f"  passes      {result['iterations']}{_describe_scales(result)}",
         f"  moved by    {result['mean_displacement']:.6g} on average, "

@@ -20,7 +20,9 @@ class Report:
 
     points, points_out  before and after
     outliers            points without a surface near them, kept or not
-    noise_before, noise_after  estimated standard deviation of the noise
+    noise_before        estimated standard deviation of the noise
+    noise_after         the same after the last pass, before points that were held back returned;
+                        with `where`, the points left out keep theirs
     noise_kind          `NoiseEstimate.kind`
     iterations          passes through the network
     partitions          that the first pass worked on
