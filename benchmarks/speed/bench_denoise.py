@@ -39,7 +39,7 @@ NOISE = 0.01
 PAPER_FLOP = 155e9
 MATRIX = 2048
 STAGES: tuple[tuple[object, str], ...] = (
-    (normalise.Normalised, "of"),
+    (denoise, "normalise"),
     (normalise, "distinct"),
     (neighbors, "build_tree"),
     (neighbors.NeighborSearch, "subset"),

@@ -13,7 +13,7 @@ from pdflow.model import PDFlow
 from pdflow.noise.estimate import NoiseEstimate
 from pdflow.pipeline import large
 from pdflow.pipeline.denoise import Denoiser
-from pdflow.pipeline.normalise import Normalised
+from pdflow.pipeline.normalise import normalise
 from pdflow.pipeline.passes import Pass
 from pdflow.pipeline.plan import Plan
 from pdflow.pipeline.survey import far_points, survey_cloud
@@ -39,13 +39,13 @@ def small_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_pass_over_a_part_equals_one_over_the_whole(
     small_model: PDFlow, strip: np.ndarray, partitions: int, seed: int | None
 ) -> None:
-    given = Normalised.of(PointCloud(strip))
+    given, search = normalise(PointCloud(strip))
     layout = large.lay_out(given)
     assert layout is not None
     assert layout.cells is not None
     passes = Denoiser(small_model, seed=seed).passes()
     noise, plan = NoiseEstimate(0.2, 0.001, 0.5, True), Plan(1, partitions)
-    whole = Pass(passes, given.search, noise, plan, 0, layout).moved().points
+    whole = Pass(passes, search, noise, plan, 0, layout).moved().points
     along = given.points[:, 0]
     near = np.isin(layout.cells, np.unique(layout.cells[np.abs(along) < 120]))
     part = replace(layout.take(near), wanted=np.abs(along[near]) < 30)
@@ -75,7 +75,7 @@ def test_a_sample_decides_for_a_cloud_that_is_larger(
     strip: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(large, "SAMPLE", 4000)
-    layout = large.lay_out(Normalised.of(PointCloud(strip)))
+    layout = large.lay_out(normalise(PointCloud(strip))[0])
     assert layout is not None
     assert layout.sampled is not None
     assert 2000 < np.count_nonzero(layout.sampled) < 6000

@@ -31,7 +31,7 @@ from pdflow.model import PDFlow
 from pdflow.noise.estimate import NoiseEstimate
 from pdflow.parallel import fill_rows
 from pdflow.pipeline.large import Layout, is_large, lay_out
-from pdflow.pipeline.normalise import Normalised
+from pdflow.pipeline.normalise import normalise
 from pdflow.pipeline.options import check_choice, checked_numbers
 from pdflow.pipeline.passes import Passed, Passes
 from pdflow.pipeline.patching import Cutting
@@ -156,11 +156,8 @@ class Denoiser:
         advance = progress or (lambda share: None)
         begin = stage or (lambda name: None)
         selected = select(cloud, self.where)
-        begin("finding neighbours")
-        given = Normalised.of(cloud, merge=not is_large(len(cloud)))
-        begin("measuring noise")
-        surface, plan = self._separate(cloud, given)
-        noise, found = surface.noise, len(surface.outlier_rows)
+        surface, plan = self._separate(cloud, begin)
+        given, noise, found = surface.given, surface.noise, len(surface.outlier_rows)
         _LOG.info("%d points, %d outliers; noise %.4g; %s", len(cloud), found, noise.sigma, plan)
         passed, apart = self._run_passes(surface, plan, advance, begin)
         begin("limiting motion")
@@ -217,16 +214,19 @@ class Denoiser:
             require_surface(int(np.count_nonzero(~far)))
         return far
 
-    def _separate(self, cloud: PointCloud, given: Normalised) -> tuple[Surface, Plan]:
+    def _separate(self, cloud: PointCloud, begin: Stage) -> tuple[Surface, Plan]:
         """The surface of a cloud without its outliers, and the plan for it: no passes if the noise
         is implausible."""
+        begin("finding neighbours")
+        given, whole = normalise(cloud, merge=not is_large(len(cloud)))
+        begin("measuring noise")
         layout = lay_out(given) if self.mode == "points" else None
         level = known_level(cloud, self.noise)
         if isinstance(level, np.ndarray):
             level = level[given.first_rows]
-        far, survey = self._survey(given.search, level, layout)
-        outlier = self.find_outliers(given.search, survey, layout, far)
-        search = given.search.subset(~outlier)
+        far, survey = self._survey(whole, level, layout)
+        outlier = self.find_outliers(whole, survey, layout, far)
+        search = whole.subset(~outlier)
         noise = noise_of(search.points, survey, level, ~outlier)
         if layout is not None:
             layout = layout.take(~outlier)
@@ -292,7 +292,7 @@ class Denoiser:
         """
         given, outlier = surface.given, surface.outlier
         if self.mode == "points":
-            moved, held = given.search.points.copy(), np.zeros(len(outlier), np.uint8)
+            moved, held = given.different.copy(), np.zeros(len(outlier), np.uint8)
             moved[~outlier], held[~outlier] = self.limit(
                 surface.search, passed.search, surface.noise, surface.layout, passed.reach
             )

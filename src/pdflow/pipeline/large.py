@@ -102,7 +102,7 @@ def lay_out(given: Normalised) -> Layout | None:
         return None
     grid = Grid.over(*bounding_box(points))
     cells = make_cells(lambda: [points], grid, CELL)
-    of_points = cells.of(given.search.points)
+    of_points = cells.of(given.different)
     sampled = None
     if len(points) > SAMPLE:
         sampled = np.isin(of_points, sampled_cells(cells))

@@ -67,7 +67,7 @@ def point_uncertainty(
     if passed.spread is None or passed.reach is None:
         return None
     given, on_surface = surface.given, ~surface.outlier
-    each, seen = np.full(len(on_surface), np.nan), given.search.points.copy()
+    each, seen = np.full(len(on_surface), np.nan), given.different.copy()
     seen[on_surface] = passed.points
     sigma = noise_around(surface.noise, surface.search.points)
     each[on_surface] = expected_error(passed.reach, sigma, passed.spread)
