@@ -197,8 +197,9 @@ def test_two_picked_points_give_a_distance_in_the_units_of_the_cloud(opened, clo
 
 
 def test_the_point_in_the_middle_is_picked_by_key(opened):
+    opened.settled()
     opened.press("p")
-    assert "noisy" in opened.evaluate("document.getElementById('readout').textContent")
+    opened.wait("document.getElementById('readout').textContent.includes('noisy')")
 
 
 def test_the_camera_is_kept_in_the_address(browser, page):
