@@ -140,8 +140,8 @@ class NeighborSearch:
     def moved(self, points: ArrayLike) -> NeighborSearch:
         """The search among the same points, row by row, at other places (M, 3).
 
-        The leaves of the tree stay and their boxes are fitted anew, which takes a tenth of the time
-        that a new tree takes. Answers are the same, and as fast if points moved by little.
+        The leaves of the tree stay and their boxes are fitted anew, which takes far less time than
+        a new tree. Answers are the same, and as fast if points moved by little.
         """
         if self._tree is None or self._kept is not None:
             return NeighborSearch(points)
