@@ -60,11 +60,12 @@ def compare(asked: argparse.Namespace) -> None:
                 np.save(folder / f"{shape}.{len(cloud)}.npy", cloud)
         runs = [(asked.before, "pdflow"), *((HERE, model) for model in asked.models)]
         # All at once: they wait for the device in turns.
-        started = [start(tree, model, folder, asked) for tree, model in runs]
+        paths = [folder / f"{number}.npz" for number in range(len(runs))]
+        started = [start(*run, path, asked) for run, path in zip(runs, paths, strict=True)]
         found = []
-        for process, path in started:
+        for (tree, model), path, process in zip(runs, paths, started, strict=True):
             if process.wait():
-                raise SystemExit(f"{path.stem} failed")
+                raise SystemExit(f"{model} of {tree} failed")
             with np.load(path) as arrays:
                 found.append({key: arrays[key] for key in arrays.files})
     truth = {f"{shape}.{len(cloud)}": cloud for shape, some in clean.items() for cloud in some}
@@ -79,17 +80,13 @@ def compare(asked: argparse.Namespace) -> None:
                 print(line_of(count, level, own, errors[0]), flush=True)
 
 
-def start(
-    tree: Path, model: str, folder: Path, asked: argparse.Namespace
-) -> tuple[subprocess.Popen[bytes], Path]:
-    """A process that denoises all shapes, and the file that it writes."""
-    path = folder / f"{len(list(folder.glob('*.txt')))}-{model}.npz"
-    path.with_suffix(".txt").touch()
+def start(tree: Path, model: str, path: Path, asked: argparse.Namespace) -> subprocess.Popen[bytes]:
+    """A process that denoises all shapes beside `path` and writes them there."""
     words = [asked.data, tree, "--run", path, "--models", model, "--mode", asked.mode]
     words += ["--device", asked.device]
     environment = {**os.environ, "PYTHONPATH": str(tree.resolve() / "src")}
     command = [sys.executable, __file__, *map(str, words)]
-    return subprocess.Popen(command, env=environment), path
+    return subprocess.Popen(command, env=environment)
 
 
 def denoise_shapes(path: Path, model: str, mode: str, device: str) -> None:
