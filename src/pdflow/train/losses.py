@@ -16,6 +16,7 @@ from pdflow.kernels.graph import nearest
 from pdflow.kernels.matching import approximate_matching, auction_matching
 from pdflow.model import Encoding, PDFlow
 from pdflow.train.compute.gradients import separate_passes
+from pdflow.train.compute.rows import take_rows
 from pdflow.train.compute.streams import Beside
 from pdflow.train.pairs import PatchPairs
 from pdflow.train.patches import patch_weights
@@ -53,17 +54,16 @@ MATCHINGS: dict[str, Matching] = {
 def sq_matched_distances(prediction: Tensor, target: Tensor, matching: Matching) -> Tensor:
     """(B, N): squared distance of each prediction to its matched target."""
     rows = matching(prediction, target)
-    matched = target.gather(1, rows[..., None].expand_as(prediction))
-    return (prediction - matched).square().sum(-1)
+    return (prediction - take_rows(target, rows)).square().sum(-1)
 
 
 def sq_nearest_distances(prediction: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """(B, N) from each prediction to its nearest target, and (B, N) from each target back."""
-    there = nearest(prediction.detach(), target.detach(), 1)
-    back = nearest(target.detach(), prediction.detach(), 1)
+    there = nearest(prediction.detach(), target.detach(), 1)[..., 0]
+    back = nearest(target.detach(), prediction.detach(), 1)[..., 0]
     return (
-        (prediction - target.gather(1, there.expand_as(prediction))).square().sum(-1),
-        (target - prediction.gather(1, back.expand_as(target))).square().sum(-1),
+        (prediction - take_rows(target, there)).square().sum(-1),
+        (target - take_rows(prediction, back)).square().sum(-1),
     )
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from pdflow.train.patches import PatchCut, cut_patches, take_rows
+from pdflow.train.compute.rows import take_rows
+from pdflow.train.patches import PatchCut, cut_patches
 
 SHIFT = 1 / 3
 """How far apart the two seeds are, in patch radii."""
@@ -44,7 +45,7 @@ class PatchPairs:
         returns        distances in the first frame, by rows of the second; 0 at other points
         """
         placed = second * self.scale[:, None, None] + self.offset[:, None]
-        same = first.gather(1, self.rows.clamp_min(0)[..., None].expand_as(second))
+        same = take_rows(first, self.rows.clamp_min(0))
         return (placed - same).square().sum(-1).where(self.rows >= 0, 0.0)
 
 

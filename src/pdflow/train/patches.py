@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from pdflow.train.compute.rows import take_rows
+
 
 @dataclass(frozen=True)
 class PatchCut:
@@ -39,11 +41,6 @@ def cut_patches(
     if radius is not None:
         scale = radius / sq_distances[:, -1:, None].sqrt()
     return PatchCut(rows, seeds if centred else torch.zeros_like(seeds), scale)
-
-
-def take_rows(points: Tensor, rows: Tensor) -> Tensor:
-    """Rows (B, N) of points (B, S, 3): (B, N, 3)."""
-    return points.gather(1, rows[..., None].expand(-1, -1, points.shape[-1]))
 
 
 def patch_weights(points: Tensor, seeds: Tensor, sharpness: float) -> Tensor:

@@ -15,6 +15,7 @@ from pdflow.kernels.edge import triton_hopper
 
 TYPES = {
     "choice_ptr": "*u8", "weight_ptr": "*fp32", "bias_ptr": "*fp32", "sums_ptr": "*fp32",
+    "anchors_ptr": "*fp32", "dneighbour_ptr": "*fp32",
     "graph_ptr": "*i64", "active_ptr": "*i32", "list_ptr": "*i32", "lengths_ptr": "*i32",
 }  # fmt: skip
 
@@ -22,6 +23,7 @@ TYPES = {
 def code(name: str, nodes: int, **constants: object) -> str:
     """PTX of a kernel that works on tiles of some nodes."""
     constants["TILE"] = nodes
+    types = TYPES if constants.get("EXACT") else TYPES | {"dneighbour_ptr": "*bf16"}
     kernel = getattr(triton_hopper, name)
     signature, constexprs, attributes = {}, {}, {}
     for index, argument in enumerate(kernel.arg_names):
@@ -30,7 +32,7 @@ def code(name: str, nodes: int, **constants: object) -> str:
             constexprs[(index,)] = constants[argument]
         else:
             is_pointer = argument.endswith("_ptr")
-            signature[argument] = TYPES.get(argument, "*bf16" if is_pointer else "i32")
+            signature[argument] = types.get(argument, "*bf16" if is_pointer else "i32")
             attributes[(index,)] = [["tt.divisibility", 16]] if is_pointer else []
     source = GluonASTSource(kernel, signature, constexprs, attributes)
     options = {"num_warps": nodes // triton_hopper.NODES_PER_WARP}
@@ -42,7 +44,8 @@ if __name__ == "__main__":
     kernels = {
         "forward": code("edge_forward_kernel", forward_nodes, K=16, CHOICE=True),
         "inference": code("edge_forward_kernel", forward_nodes, K=16, CHOICE=False),
-        "features": code("edge_backward_features_kernel", nodes, K=16),
+        "features": code("edge_backward_features_kernel", nodes, K=16, EXACT=True),
+        "fast features": code("edge_backward_features_kernel", nodes, K=16, EXACT=False),
         "weights": code("edge_backward_weights_kernel", nodes, K=16),
     }
     print(json.dumps(kernels))

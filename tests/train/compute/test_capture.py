@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
 from pdflow.train.compute.capture import captured
 from pdflow.train.data import PatchPool
 from pdflow.train.loop import Trainer
-from pdflow.train.recipe import Recipe
+from pdflow.train.recipe import Recipe, load_recipe
 
 MakeRecipe = Callable[..., Recipe]
 
@@ -55,3 +57,19 @@ def test_a_recorded_step_is_skipped_as_well(tiny: MakeRecipe, pool: PatchPool) -
     for name, value in trainer.tensors().items():
         if name != "skipped" and not name.startswith("batch."):
             assert torch.equal(value, before[name]), name
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["paper-lcc", "paper-fbm", "pdflow-fast"])
+def test_a_gpu_repeats_a_run_to_the_bit(name: str, sphere: np.ndarray) -> None:
+    recipe = load_recipe(name)
+    optim = replace(recipe.optim, batch=8, steps=12, warmup=2)
+    generator = torch.Generator("cuda").manual_seed(0)
+    pool = PatchPool.cut([sphere] * 4, 16, recipe.model.patch_points, generator)
+
+    def weights() -> list[torch.Tensor]:
+        trainer = Trainer(replace(recipe, optim=optim), pool, "cuda")
+        trainer.fit()
+        return trainer.averages
+
+    assert all(torch.equal(a, b) for a, b in zip(weights(), weights(), strict=True))

@@ -1,8 +1,9 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
 """Condition net of the augmentation on CUDA: layers per point, then mean and last layer.
 
-The backward scatters the gradient of the mean by atomic additions, and recomputes the layers per
-point instead of keeping them.
+The backward scatters the gradient of the mean by atomic additions, of terms whose sums are exact in
+any order (`triton_exact`; not for "ieee"). It recomputes the layers per point instead of keeping
+them.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import triton.language as tl
 from torch import Tensor
 
 from pdflow.kernels.augmentation.weights import ConditionWeights
+from pdflow.kernels.triton_exact import anchors
 from pdflow.kernels.triton_launch import arithmetic, multiprocessors, split_like, sum_partials
 
 TILE = 64
@@ -84,9 +86,10 @@ def mean_forward_kernel(
 
 @triton.jit
 def mean_backward_kernel(
-    dfeatures_ptr, mean_ptr, neighbours_ptr, last_ptr, dh_ptr, sums_ptr, rows, points, stride,
+    dfeatures_ptr, mean_ptr, neighbours_ptr, last_ptr, anchors_ptr, dh_ptr, sums_ptr,
+    rows, points, stride,
     K: tl.constexpr, H: tl.constexpr, F: tl.constexpr, TILE: tl.constexpr, DOT: tl.constexpr,
-    INPUT_PRECISION: tl.constexpr,
+    INPUT_PRECISION: tl.constexpr, EXACT: tl.constexpr,
 ):  # fmt: skip
     """Every num_programs-th tile: adds to dh, and leaves sums for the last layer per program."""
     column = tl.arange(0, H)[None, :]
@@ -105,6 +108,9 @@ def mean_backward_kernel(
         d = d.to(DOT)
         dlast = tl.dot(tl.trans(d), mean.to(DOT), dlast, input_precision=INPUT_PRECISION)
         dmean = tl.dot(d, last, input_precision=INPUT_PRECISION) / K
+        if EXACT:
+            anchor = tl.load(anchors_ptr + row // points, mask=is_row, other=0.0)[:, None]
+            dmean = (dmean + anchor) - anchor
         first = row // points * points
         for k in tl.static_range(K):
             at = neighbours_ptr + row.to(tl.int64) * stride + k
@@ -240,9 +246,12 @@ def backward(
     }  # fmt: skip
     dh = torch.zeros_like(h, dtype=torch.float32)
     last_sums = points.new_empty(programs, features * (width + 1))
+    k, exact = neighbours.shape[2], precision != "ieee"
     mean_backward_kernel[(programs,)](
-        dfeatures, mean, neighbours, weights.last, dh, last_sums, rows, count, neighbours.stride(1),
-        K=neighbours.shape[2], H=width, F=features, **options,
+        dfeatures, mean, neighbours, weights.last,
+        anchors(dfeatures[None], weights.last.mT[None], 1 / k) if exact else None,
+        dh, last_sums, rows, count, neighbours.stride(1),
+        K=k, H=width, F=features, EXACT=exact, **options,
     )  # fmt: skip
     size = sum(weight.numel() for weight in weights[:6])
     sums = points.new_empty(programs, size)

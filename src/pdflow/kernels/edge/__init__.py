@@ -75,8 +75,7 @@ def edge_max(
     neighbours  (B, N, K) int32 or int64 rows of the same patch
     weight      (G, H, H), bias (G, H): layer F2 of each of the G groups
     precision   of the fused kernels; by default "bf16" for bf16 inputs, else the setting of
-                `torch.set_float32_matmul_precision`. "bf16" also rounds the inputs and, on Hopper
-                GPUs, the gradient of neighbour whenever an edge adds to it
+                `torch.set_float32_matmul_precision`. "bf16" also rounds the inputs
     returns     (G, B, N, H) in the type of centre
 
     relu is monotonic, so the maximum comes first, then bias and relu.

@@ -6,7 +6,7 @@ along the edges moves them through shared memory several times. With the layouts
 `triton_hopper_layout` nothing moves, and a step needs no barrier.
 
 The backward pass has two kernels, for features and for weights: a single one would wait for its own
-atomics at every step. dneighbour is summed in bf16, which halves the traffic of the atomics.
+atomics at every step.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia import hopper
 
+from pdflow.kernels import sums_repeat
 from pdflow.kernels.edge.triton_asm import (
     ADD_AND_RELU,
     REPLACE_LOW_BITS,
@@ -37,6 +38,7 @@ from pdflow.kernels.edge.triton_hopper_layout import (
     shared_weight,
 )
 from pdflow.kernels.edge.triton_list import list_edges
+from pdflow.kernels.triton_exact import anchors
 
 NODES = 64
 FORWARD_NODES = 256  # of one patch, so that the features of neighbours stay in the L1 cache
@@ -142,9 +144,13 @@ def edge_forward_kernel(
 @gluon.jit
 def edge_backward_features_kernel(
     centre_ptr, neighbour_ptr, weight_ptr, choice_ptr, dout_ptr, list_ptr, lengths_ptr,
-    dcentre_ptr, dneighbour_ptr, points, K: gl.constexpr, TILE: gl.constexpr,
+    anchors_ptr, dcentre_ptr, dneighbour_ptr, points,
+    K: gl.constexpr, TILE: gl.constexpr, EXACT: gl.constexpr,
 ):  # fmt: skip
-    """Gradients of the features, for TILE nodes of one patch and group."""
+    """Gradients of the features, for TILE nodes of one patch and group.
+
+    EXACT  whether the terms of dneighbour are rounded such that their sums are exact
+    """
     ROWS: gl.constexpr = row_layout(TILE)
     PRODUCT: gl.constexpr = product_layout(TILE)
     group = gl.program_id(2)
@@ -160,6 +166,8 @@ def edge_backward_features_kernel(
     dout = gl.load(dout_ptr + here, mask=inside, other=0.0)
     transposed = shared_weight(weight_ptr + group * H * H, TILE).permute([1, 0])
     dcentre = gl.zeros([TILE, H], gl.float32, ROWS)
+    if EXACT:
+        anchor = gl.load(anchors_ptr + patch)
     zero = gl.zeros([TILE, H], gl.float32, PRODUCT)
     at = patch * gl.num_programs(0) + gl.program_id(0)
     edges = list_ptr + at * K * TILE + row
@@ -181,7 +189,10 @@ def edge_backward_features_kernel(
         dcentre += dhidden
         is_edge = ((edge & 0xFFFF) != NO_EDGE_BITS)[:, None]
         there = dneighbours + ((edge >> 16) * H)[:, None]
-        gl.atomic_add(there, dhidden.to(gl.bfloat16), mask=is_edge, sem="relaxed")
+        if EXACT:
+            gl.atomic_add(there, (dhidden + anchor) - anchor, mask=is_edge, sem="relaxed")
+        else:
+            gl.atomic_add(there, dhidden.to(gl.bfloat16), mask=is_edge, sem="relaxed")
     gl.store(dcentre_ptr + here, dcentre.to(gl.bfloat16), mask=inside)
 
 
@@ -264,16 +275,22 @@ def forward(edges: Edges, bias: Tensor, with_choice: bool = True) -> tuple[Tenso
 def backward(
     edges: Edges, choice: Tensor, active: Tensor, dout: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """`triton_max.backward` for bf16 features; the gradient of neighbour is bf16, too."""
+    """`triton_max.backward` for bf16 features.
+
+    In `sums_in_any_order`, dneighbour is summed in bf16: half the traffic of atomics, whose time is
+    that of their bytes.
+    """
     centre, neighbour, graph, weight = edges
     groups, batch, points, _ = centre.shape
     active_edges, lengths = list_edges(graph, active, NODES)
     options = {"K": active_edges.shape[-2], "TILE": NODES, "num_warps": WARPS, "maxnreg": REGISTERS}
     dcentre = torch.empty_like(centre)
-    dneighbour = torch.zeros_like(neighbour)
+    exact = sums_repeat()
+    dneighbour = torch.zeros_like(neighbour, dtype=torch.float32 if exact else None)
     edge_backward_features_kernel[triton.cdiv(points, NODES), batch, groups](
-        centre, neighbour, weight, choice, dout, active_edges, lengths, dcentre, dneighbour,
-        points, **options,
+        centre, neighbour, weight, choice, dout, active_edges, lengths,
+        anchors(dout, weight) if exact else None, dcentre, dneighbour, points,
+        EXACT=exact, **options,
     )  # fmt: skip
     sums = edges.weight_sums(NODES, WEIGHT_PROGRAMS)
     edge_backward_weights_kernel[len(sums), groups](

@@ -13,7 +13,8 @@ dout of the channels that chose the edge,
 
     dx = (dy W^T) [x > 0],   dcentre_i += dx,   dneighbour_j += dx,   dW += relu(x)^T dy
 
-dneighbour is summed with atomics, so the order of its sums is not fixed.
+dneighbour is summed with atomics, whose order is not fixed. So terms are rounded such that their
+sums are exact (`triton_exact`), except for "ieee", which keeps all digits of each term instead.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from pdflow.kernels.edge.triton_asm import (
 )
 from pdflow.kernels.edge.triton_edges import Edges
 from pdflow.kernels.edge.triton_list import NO_EDGE, list_edges
+from pdflow.kernels.triton_exact import anchors
 from pdflow.kernels.triton_launch import arithmetic
 
 CLOSED = tl.constexpr(255)
@@ -179,9 +181,10 @@ def edge_forward_kernel(
 @triton.jit
 def edge_backward_kernel(
     centre_ptr, neighbour_ptr, weight_ptr, choice_ptr, dout_ptr, list_ptr, lengths_ptr,
-    dcentre_ptr, dneighbour_ptr, sums_ptr, patches, points,
+    anchors_ptr, dcentre_ptr, dneighbour_ptr, sums_ptr, patches, points,
     K: tl.constexpr, H: tl.constexpr, TILE: tl.constexpr, DOT: tl.constexpr,
     INPUT_PRECISION: tl.constexpr, STAGES: tl.constexpr, NATIVE: tl.constexpr,
+    EXACT: tl.constexpr,
 ):  # fmt: skip
     """Every num_programs-th tile of one group; leaves sums for weight and bias per program."""
     group = tl.program_id(1)
@@ -193,7 +196,10 @@ def edge_backward_kernel(
     tiles = tl.cdiv(points, TILE)
     row = tl.arange(0, TILE)
     for tile in range(tl.program_id(0), patches * tiles, tl.num_programs(0)):
-        base = (group * patches + tile // tiles).to(tl.int64) * points * H
+        patch = (group * patches + tile // tiles).to(tl.int64)
+        base = patch * points * H
+        if EXACT:
+            anchor = tl.load(anchors_ptr + patch)
         inside = ((tile % tiles) * TILE + row < points)[:, None]
         here = base + ((tile % tiles) * TILE + row[:, None]) * H + column[None, :]
         centre = tl.load(centre_ptr + here, mask=inside, other=0.0)
@@ -219,6 +225,8 @@ def edge_backward_kernel(
             dhidden = tl.where(hidden > 0, dhidden, 0.0)
             dcentre += dhidden
             is_edge = (k != NO_EDGE)[:, None]
+            if EXACT:
+                dhidden = (dhidden + anchor) - anchor
             tl.atomic_add(dneighbour_ptr + there, dhidden, mask=is_edge, sem="relaxed")
         tl.store(dcentre_ptr + here, dcentre, mask=inside)
     groups = tl.num_programs(1)
@@ -280,9 +288,11 @@ def backward(
     dcentre = torch.empty_like(centre)
     dneighbour = torch.zeros_like(neighbour, dtype=torch.float32)
     sums = edges.weight_sums(launch.tile, launch.waves)
+    exact = precision != "ieee"
     edge_backward_kernel[len(sums), groups](
-        centre, neighbour, weight, choice, dout, active_edges, lengths, dcentre, dneighbour, sums,
-        batch, points, K=active_edges.shape[-2], H=width, NATIVE=centre.is_cuda,
+        centre, neighbour, weight, choice, dout, active_edges, lengths,
+        anchors(dout, weight) if exact else None, dcentre, dneighbour, sums, batch, points,
+        K=active_edges.shape[-2], H=width, NATIVE=centre.is_cuda, EXACT=exact,
         **arithmetic(precision), **launch.options(),
     )  # fmt: skip
     return dcentre, dneighbour, *edges.weight_gradients(sums)

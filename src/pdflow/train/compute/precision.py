@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import torch
 
-PRECISIONS = {"ieee": "highest", "tf32": "high", "bf16": "medium"}
+from pdflow.kernels import sums_in_any_order
+
+FAST = "bf16-fast"
+"""bf16 with sums in any order."""
+
+PRECISIONS = {"ieee": "highest", "tf32": "high", "bf16": "medium", FAST: "medium"}
 """Precision in a recipe -> torch's name for it. All tensors are float32 in any case."""
 
 
@@ -17,6 +22,7 @@ def matmul_precision(name: str) -> Iterator[None]:
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision(PRECISIONS[name])
     try:
-        yield
+        with sums_in_any_order() if name == FAST else nullcontext():
+            yield
     finally:
         torch.set_float32_matmul_precision(before)
