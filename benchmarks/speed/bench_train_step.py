@@ -1,6 +1,7 @@
 """Time of the full training step on one CUDA device: patches per second, and time by kernel.
 
     python benchmarks/speed/bench_train_step.py [--batch 64] [--naive-batch 16] [--seed 0]
+        [--precision bf16]
 
 A step samples a batch from a pool on the device, adds noise, finds neighbours, encodes, decodes,
 matches, and runs the backward pass; then it clips gradients and updates the weights and their
@@ -24,7 +25,7 @@ from torch.profiler import ProfilerActivity, profile
 from pdflow.kernels import plain_torch
 from pdflow.provenance import source_version
 from pdflow.train.compute.capture import captured
-from pdflow.train.compute.precision import matmul_precision
+from pdflow.train.compute.precision import PRECISIONS, matmul_precision
 from pdflow.train.data import PatchPool
 from pdflow.train.loop import Trainer
 from pdflow.train.losses import MATCHINGS, exact_matching
@@ -75,19 +76,19 @@ def bent_sheets(count: int, points: int, generator: torch.Generator) -> torch.Te
     return sheets.gather(1, order[..., None].expand_as(sheets))
 
 
-def recipes(batch: int) -> dict[str, Recipe]:
+def recipes(batch: int, precision: str) -> dict[str, Recipe]:
     """What is timed, by name."""
     paper = load_recipe("paper-lcc")
     paper = replace(
         paper,
         loss=replace(paper.loss, matching="auction"),
-        optim=replace(paper.optim, batch=batch, precision="bf16"),
+        optim=replace(paper.optim, batch=batch, precision=precision),
     )
     ours = load_recipe("pdflow-fast")
     return {
         "paper-lcc, affine": paper,
         "paper-lcc, additive": replace(paper, model=replace(paper.model, coupling="additive")),
-        "pdflow": replace(ours, optim=replace(ours.optim, batch=batch, precision="bf16")),
+        "pdflow": replace(ours, optim=replace(ours.optim, batch=batch, precision=precision)),
     }
 
 
@@ -181,6 +182,7 @@ def main() -> None:
     parser.add_argument("--naive-batch", type=int, default=16)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--precision", choices=PRECISIONS, default="bf16")
     options = parser.parse_args()
     if not torch.cuda.is_available():
         raise SystemExit("The training step is timed on a CUDA device, and there is none here.")
@@ -189,12 +191,12 @@ def main() -> None:
     print(
         f"{torch.cuda.get_device_name()}, torch {torch.__version__}, Triton {triton.__version__}, "
         f"Python {platform.python_version()}, commit {source_version()}, seed {options.seed}, "
-        f"{POINTS} points a patch\n"
+        f"{POINTS} points a patch, precision {options.precision}\n"
     )
     generator = torch.Generator("cuda").manual_seed(options.seed)
     pool = PatchPool(bent_sheets(POOL, 2 * POINTS, generator), POINTS)
     print_matching(pool)
-    for name, recipe in recipes(options.batch).items():
+    for name, recipe in recipes(options.batch, options.precision).items():
         recipe = replace(recipe, optim=replace(recipe.optim, seed=options.seed))
         naive = replace(
             recipe,

@@ -29,20 +29,22 @@ def _stop_after(trainer: Trainer, steps: int) -> None:
     trainer.stop = False
 
 
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 def test_a_stopped_run_goes_on_to_the_same_bits(
-    tiny: MakeRecipe, pool: PatchPool, tmp_path: Path
+    tiny: MakeRecipe, pool: PatchPool, tmp_path: Path, device: str
 ) -> None:
-    recipe = tiny(6, iterate=0.25)
-    whole = Trainer(recipe, pool, "cpu")
+    recipe = tiny(20, iterate=0.25, precision="ieee" if device == "cpu" else "bf16")
+    pool = PatchPool(pool.surroundings.to(device), pool.patch_points)
+    whole = Trainer(recipe, pool, device)
     whole.fit()
 
-    half = Trainer(recipe, pool, "cpu")
-    _stop_after(half, 3)
-    assert half.step_count == 3
+    half = Trainer(recipe, pool, device)
+    _stop_after(half, 10)  # on a GPU, the trainer looks up every ten steps
+    assert half.step_count == 10
     save_checkpoint(half, tmp_path / "half.safetensors")
     half.averaged()
     torch.manual_seed(99)
-    resumed = Trainer(recipe, pool, "cpu")
+    resumed = Trainer(recipe, pool, device)
     resume(resumed, tmp_path / "half.safetensors")
     assert resumed.share == 0.5
     resumed.fit()
@@ -55,7 +57,8 @@ def test_a_stopped_run_goes_on_to_the_same_bits(
 
 
 def _one(pool: PatchPool) -> torch.Tensor:
-    return pool.sample(1, (0.05, 0.05), generator=torch.Generator().manual_seed(0)).noisy
+    generator = torch.Generator(pool.surroundings.device).manual_seed(0)
+    return pool.sample(1, (0.05, 0.05), generator=generator).noisy
 
 
 def test_another_recipe_or_file_is_refused(
