@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Train the shipped weights again: benchmarks/training/train_released.sh DATA [OUTPUT]
-# DATA is ScoreDenoise's folder layout. 70 minutes on one NVIDIA H200.
+# DATA is ScoreDenoise's folder layout. 77 minutes on one NVIDIA H200.
 set -euo pipefail
 data=$1
 output=${2:-runs}
@@ -22,4 +22,6 @@ for name in pdflow-benchmark pdflow; do
   pdflow train --data "$data" --recipe "$name" -o "$output/$name" \
     --init "$output/pdflow-wide-all/model.safetensors"
 done
-pdflow train --data "$data" --recipe pdflow-paper -o "$output/pdflow-paper"
+pdflow train --data "$data" --recipe paper-lcc -o "$output/paper-lcc"
+pdflow train --data "$data" --recipe pdflow-paper -o "$output/pdflow-paper" \
+  --init "$output/paper-lcc/model.safetensors"
