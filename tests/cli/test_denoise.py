@@ -42,6 +42,17 @@ def test_a_file_becomes_clean_and_keeps_its_attributes(
         assert word in said
 
 
+def test_a_file_without_noise_says_so_and_keeps_its_bits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    grid = np.stack(np.meshgrid(np.arange(20.0), np.arange(20.0), [0.0]), -1).reshape(-1, 3)
+    given, out = tmp_path / "grid.ply", tmp_path / "out.ply"
+    pdflow.write(given, pdflow.PointCloud(grid))
+    assert main(["denoise", str(given), "-o", str(out)]) == 0
+    assert np.array_equal(pdflow.read(out).points, grid)
+    assert "hardly any noise" in capsys.readouterr().out
+
+
 def test_json_reports_everything(
     noisy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

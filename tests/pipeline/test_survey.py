@@ -47,3 +47,24 @@ def test_less_noise_is_believed(model: PDFlow, terrain: np.ndarray) -> None:
     returns = np.full(len(terrain), 2, np.uint8)
     done = Denoiser(model, iterations=1)(PointCloud(terrain / 100, {"number_of_returns": returns}))
     assert not np.array_equal(done.cloud.points, terrain / 100)
+
+
+def sheet(noise: float) -> np.ndarray:
+    """A grid of points whose spacing is 1, with noise of some spacings."""
+    places = np.stack(np.meshgrid(np.arange(30.0), np.arange(30.0)), -1).reshape(-1, 2)
+    return np.c_[places, noise * np.random.default_rng(0).normal(size=len(places))]
+
+
+def test_a_cloud_without_noise_keeps_its_bits(model: PDFlow) -> None:
+    done = Denoiser(model)(PointCloud(sheet(0.0) + 1e5))
+    assert np.array_equal(done.cloud.points, sheet(0.0) + 1e5)
+    assert done.report.iterations == 0
+    assert not any(done.report.held_back.values())
+    assert done.report.noise_after == done.report.noise_before
+
+
+@pytest.mark.parametrize(
+    ("noise", "options"), [(0.1, {}), (0.0, {"iterations": 1}), (0.0, {"mode": "resample"})]
+)
+def test_noise_or_a_wish_makes_passes(model: PDFlow, noise: float, options: dict[str, Any]) -> None:
+    assert Denoiser(model, **options)(PointCloud(sheet(noise))).report.iterations > 0

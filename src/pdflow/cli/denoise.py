@@ -289,6 +289,8 @@ def _describe(result: Result) -> str:
     ]
     if result["iterations"] and result["noise_after"] >= NOT_LESS * result["noise_before"] > 0:
         lines.append("  The noise did not fall: check the result before you use it.")
+    elif not result["iterations"] and not any(result["held_back"].values()):
+        lines.append("  There is hardly any noise, so nothing was moved.")
     if result["held_back"]["implausible"]:
         lines.append(
             "  No laser scanner has that much noise, so nothing was moved. To move points, give "

@@ -44,6 +44,7 @@ from pdflow.pipeline.surface import Surface
 from pdflow.pipeline.survey import (
     Survey,
     far_points,
+    is_clean,
     is_implausible,
     known_level,
     noise_of,
@@ -165,7 +166,7 @@ class Denoiser:
             rows, moved, held = self._settle(surface, passed, apart)
         if self.where is not None:
             leave_out(~selected, given.points, moved, held)
-        if not plan.passes:
+        if not plan.passes and is_implausible(cloud, noise):
             leave_out(np.ones(len(held), bool), given.points, moved, held, "implausible")
         uncertain = point_uncertainty(surface, passed, moved, held)
         result, shift = self._restore(cloud, surface, rows, moved, uncertain)
@@ -215,8 +216,8 @@ class Denoiser:
         return far
 
     def _separate(self, cloud: PointCloud, begin: Stage) -> tuple[Surface, Plan]:
-        """The surface of a cloud without its outliers, and the plan for it: no passes if the noise
-        is implausible."""
+        """The surface of a cloud without its outliers, and the plan for it: no passes without noise,
+        or if the noise is implausible."""
         begin("finding neighbours")
         given, whole = normalise(cloud, merge=not is_large(len(cloud)))
         begin("measuring noise")
@@ -231,8 +232,10 @@ class Denoiser:
         if layout is not None:
             layout = layout.take(~outlier)
         plan = survey.plan
-        if level is None and self.mode == "points" and is_implausible(cloud, noise):
-            plan = Plan(0, 1)
+        if level is None and self.mode == "points":
+            clean = self.iterations == "auto" and is_clean(noise)
+            if clean or is_implausible(cloud, noise):
+                plan = Plan(0, 1)
         return Surface(given, outlier, search, noise, layout), plan
 
     def _survey(

@@ -29,6 +29,9 @@ Level = float | NDArray[np.float64] | None
 """Noise that the caller knows: one level for all points, one (U,) for each, or None."""
 
 
+NOTHING = 1e-3
+"""Noise, in spacings of points, up to which there is none: rounding, or what nobody sees."""
+
 MOST_LASER_NOISE = 1.0
 """In feet or metres: airborne laser scanners have centimetres."""
 
@@ -126,6 +129,11 @@ def is_implausible(cloud: PointCloud, noise: NoiseEstimate) -> bool:
     if returns is None or not len(returns) or noise.sigma <= MOST_LASER_NOISE:
         return False
     return bool(np.max(returns) > 1)
+
+
+def is_clean(noise: NoiseEstimate) -> bool:
+    """Whether a cloud has no noise that anybody could see: its points stay bit for bit."""
+    return noise.sigma <= NOTHING * noise.spacing
 
 
 def noise_of(
