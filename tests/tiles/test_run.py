@@ -110,3 +110,15 @@ def test_marked_outliers_are_noise_in_las(
     attributes = read(tmp_path / "out.las").attributes
     assert "outlier" not in attributes
     assert np.count_nonzero(attributes["classification"] == 7) == report.outliers > 0
+
+
+def test_tiles_without_noise_keep_their_bits(tmp_path: Path, tile_run: MakeRun) -> None:
+    grid = np.stack(np.meshgrid(np.arange(200.0), np.arange(20.0)), -1).reshape(-1, 2)
+    flat = PointCloud(np.c_[grid, np.full(len(grid), 5.0)] + np.array([4e5, 5e6, 100]))
+    write(tmp_path / "in.ply", flat)
+    asked = {"iterations": "auto", "partitions": "auto"}
+    [(_, report)] = tile_run([tmp_path / "in.ply"], [tmp_path / "out.ply"], **asked)()
+    assert np.array_equal(read(tmp_path / "out.ply").points, flat.points)
+    assert report.iterations == 0
+    assert report.noise_after == report.noise_before
+    assert not any(report.held_back.values())

@@ -234,10 +234,8 @@ class Denoiser:
         if layout is not None:
             layout = layout.take(~outlier)
         plan = survey.plan
-        if level is None and self.mode == "points":
-            clean = self.iterations == "auto" and is_clean(noise)
-            if clean or is_implausible(cloud, noise):
-                plan = Plan(0, 1)
+        if level is None and self.mode == "points" and is_implausible(cloud, noise):
+            plan = Plan(0, 1)
         return Surface(given, outlier, search, noise, layout), plan
 
     def _survey(
@@ -251,7 +249,9 @@ class Denoiser:
         return None, self.survey(layout.sample(search), level)[1]
 
     def _plan(self, surface: NeighborSearch, noise: NoiseEstimate) -> Plan:
-        """The passes and partitions that the caller or the noise asks for."""
+        """The passes and partitions that the caller or the noise asks for; none without noise."""
+        if self.mode == "points" and self.iterations == "auto" and is_clean(noise):
+            return Plan(0, 1)
         plan = Plan(1, 1)
         if "auto" in (self.iterations, self.partitions):
             size = self.model.config.patch_points

@@ -79,7 +79,8 @@ class TileRun:
             self._index(store, clock)
             tiles = open_tiles(store.folder, store.job["name"])
             made = self._stages(store, tiles, workers, clock)
-            survey, after = load_survey(store), tiles.noise_after(made).sigma
+            survey = load_survey(store)
+            after = (tiles.noise_after(made) if made else survey.noise).sigma
             written = []
             for totals in self._write(store, clock):
                 seconds = time.perf_counter() - start
