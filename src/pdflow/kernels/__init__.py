@@ -61,7 +61,7 @@ _sums_repeat = True
 def sums_in_any_order() -> Iterator[None]:
     """Let the EdgeUnits of the paper add gradients in bf16 on Hopper GPUs.
 
-    A training step of the paper's network is a quarter faster, but no run repeats another's bits.
+    A training step of the paper's network is faster, but no run repeats another's bits.
     """
     global _sums_repeat
     before, _sums_repeat = _sums_repeat, False

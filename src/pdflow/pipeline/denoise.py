@@ -216,10 +216,7 @@ class Denoiser:
         return far
 
     def _separate(self, cloud: PointCloud, begin: Stage) -> tuple[Surface, Plan]:
-        """The surface of a cloud without its outliers, and the plan for it.
-
-        The plan has no passes if there is no noise, or an implausible one.
-        """
+        """The surface of a cloud without its outliers, and the plan for it."""
         begin("finding neighbours")
         given, whole = normalise(cloud, merge=not is_large(len(cloud)))
         begin("measuring noise")
