@@ -4,8 +4,9 @@
         [--steps 600]
 
 DATA is ScoreDenoise's folder, FOLDER a new one. Each table is made twice: once without a stop, and
-once with SIGINT after some seconds, drawn with a seed, as often as it takes until the run ends.
-Both must have the same rows, with all digits, or the script ends with status 1.
+once with SIGINT in the middle of each training, at a share of it that is drawn with a seed; the
+undisturbed run says when that is. A stop counts if it left a checkpoint. Both runs must have the
+same rows, with all digits, or the script ends with status 1.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import argparse
 import signal
 import subprocess
 import sys
+import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -33,8 +36,14 @@ TABLES = {
 }
 """Tables, and the rows that are trained; none: all."""
 
-MOST_STOPS = 200
+MIDDLE = (0.3, 0.8)
+"""Earliest and latest stop of a training, as shares of it."""
+
+MOST_STOPS = 50
 """Stops after which a run counts as one that does not go on."""
+
+POLL = 0.05
+"""Seconds between two looks at the folder of a run."""
 
 
 def main() -> None:
@@ -45,9 +54,6 @@ def main() -> None:
     parser.add_argument("--size", default="small")
     parser.add_argument("--steps", type=int, default=600)
     parser.add_argument("--shapes", type=int, default=2)
-    parser.add_argument(
-        "--stop", type=float, nargs=2, default=(6.0, 16.0), help="seconds, at least and at most"
-    )
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=[*TABLES])
     parser.add_argument("--jobs", type=int, default=1)
     asked = parser.parse_args()
@@ -65,18 +71,19 @@ def main() -> None:
 
 def check(asked: argparse.Namespace, table: str) -> bool:
     """Print a line of the table; whether stops made no difference."""
-    words = [sys.executable, "-m", "pdflow", "bench", table, "--data", asked.data]
-    words += ["--size", asked.size, "--steps", asked.steps, "--shapes", asked.shapes]
+    words = [sys.executable, "-m", "pdflow", "bench", table, "--data", str(asked.data)]
+    words += ["--size", asked.size, "--steps", str(asked.steps), "--shapes", str(asked.shapes)]
     words += ["--device", asked.device, "--levels", "0.02"]
     words += ["--methods", TABLES[table]] if TABLES[table] else []
-    whole, parts = asked.folder / "whole", asked.folder / "parts"
-    run([*map(str, words), "-o", str(whole)], None)
+    whole, parts = (asked.folder / table / name for name in ("whole", "parts"))
+    times = time_trainings([*words, "-o", str(whole)], whole)
     rng = np.random.default_rng([SEED, *table.encode()])
-    stops = 0
-    while not run([*map(str, words), "-o", str(parts)], rng.uniform(*asked.stop)):
-        stops += 1
-        if stops == MOST_STOPS:
-            raise SystemExit(f"{table}: {stops} stops, and no end: raise --stop.")
+    stops = tried = 0
+    while not stop_once([*words, "-o", str(parts)], parts, stops, times, rng.uniform(*MIDDLE)):
+        tried += 1
+        stops += any((parts / "models").glob("*.checkpoint"))
+        if tried == MOST_STOPS:
+            raise SystemExit(f"{table}: {tried} stops, {stops} of them in a training, and no end.")
     undisturbed = rows_of(whole / f"{table}.jsonl")
     stopped = rows_of(parts / f"{table}.jsonl")
     if not stopped or undisturbed.keys() != stopped.keys():
@@ -86,17 +93,68 @@ def check(asked: argparse.Namespace, table: str) -> bool:
     return same == len(stopped)
 
 
-def run(words: list[str], seconds: float | None) -> bool:
-    """Whether the command ended by itself; else it was interrupted after some seconds."""
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    try:
-        output, _ = process.communicate(timeout=seconds)
-    except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGINT)
-        output, _ = process.communicate()
-    if process.returncode not in (0, 130):
-        raise SystemExit(f"{' '.join(words)}: {output.decode()}")
-    return process.returncode == 0
+def time_trainings(words: list[str], folder: Path) -> list[float]:
+    """Run a command to its end: seconds until its first training begins, and until each ends."""
+    with Running(words) as process:
+        begun, times = time.perf_counter(), []
+        while process.runs():
+            if len(times) < trained(folder) + (folder / "models").is_dir():
+                times.append(time.perf_counter() - begun)
+    return times
+
+
+def stop_once(
+    words: list[str], folder: Path, number: int, times: list[float], share: float
+) -> bool:
+    """Run a command, and interrupt it when a share of training `number` has passed.
+
+    Whether it ended by itself, as it does where there are fewer trainings.
+    """
+    with Running(words) as process:
+        begun, waits = time.perf_counter(), trained(folder) < number
+        while process.runs():
+            if waits and trained(folder) == number:
+                begun, waits = time.perf_counter() - times[0], False
+            if waits or number + 1 >= len(times):
+                continue
+            if time.perf_counter() - begun > times[0] + share * (times[number + 1] - times[number]):
+                process.interrupt()
+        return not process.interrupted
+
+
+class Running:
+    """A command that runs in a block; it has to end by itself, or because it was interrupted."""
+
+    def __init__(self, words: list[str]) -> None:
+        self.words, self.output = words, tempfile.TemporaryFile()  # noqa: SIM115
+        self.process = subprocess.Popen(words, stdout=self.output, stderr=subprocess.STDOUT)
+        self.interrupted = False
+
+    def __enter__(self) -> Running:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.output.seek(0)
+        said = self.output.read().decode()
+        self.output.close()
+        if self.process.wait() not in (0, 130):
+            raise SystemExit(f"{' '.join(self.words)}: {said}")
+
+    def runs(self) -> bool:
+        """Whether it still runs; asks again after a while."""
+        time.sleep(POLL)
+        return self.process.poll() is None
+
+    def interrupt(self) -> None:
+        """Interrupt it as Ctrl-C does, once."""
+        if not self.interrupted:
+            self.process.send_signal(signal.SIGINT)
+        self.interrupted = True
+
+
+def trained(folder: Path) -> int:
+    """Networks that a run has trained."""
+    return len([*(folder / "models").glob("*.safetensors")])
 
 
 def rows_of(path: Path) -> dict[Key, dict[str, float]]:
