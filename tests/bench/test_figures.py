@@ -23,6 +23,7 @@ GRID = Grid(
         row("D_a = 8 (paper, 9400 steps, seed 1)", 4.0),
         row("D_a = 0 (paper, 9400 steps)", 7.0),
         row("D_a = 8 (small, 200 steps)", 6.0),
+        row("D_a = 8 with drawn eps (small, 200 steps)", 6.5),
         row("D_a = 16 (paper)", 1.0, "published"),
         row("noisy", 8.0, "reference"),
     ),
@@ -34,6 +35,7 @@ def test_seeds_belong_to_one_curve_and_other_trainings_to_another():
     assert curves_of(GRID, "D_a", "cd") == {
         "paper, 9400 steps": {8.0: [3.0, 4.0], 0.0: [7.0]},
         "small, 200 steps": {8.0: [6.0]},
+        "small, 200 steps, with drawn eps": {8.0: [6.5]},
     }
 
 

@@ -127,3 +127,13 @@ def test_ablations_of_the_papers_size_are_measured_at_all_levels(score_data):
         assert [cell.name for cell in cells] == ["2 %"]
         cells = TABLES[name].cells(Options(score_data, score_data, shapes=1, size="paper"))
         assert [cell.name for cell in cells] == ["1 %", "2 %", "3 %"]
+
+
+def test_rows_with_drawn_eps_share_a_training_and_differ(bench, score_data, tmp_path):
+    names = "D_a = 32", "D_a = 32 with drawn eps"
+    words = ("--data", score_data, "-o", tmp_path, *SHORT, *LEVELS, "--shapes", "1")
+    assert bench("augment-dims", *words, "--methods", ",".join(names)).code == 0
+    assert len([*(tmp_path / "models").iterdir()]) == 1
+    means = _means(tmp_path / "augment-dims.csv", "CD e-4")
+    mean, drawn = (means[f"{name} (small, 1 steps)", "10K 2 %"] for name in names)
+    assert mean != drawn

@@ -35,23 +35,26 @@ ERROR_SHAPES = ("camel", "fandisk")
 ERROR_METHODS = ("noisy", "cgal-jet", "cgal-bilateral", "pdflow-paper", "pdflow")
 ERROR_POINTS, ERROR_LEVEL = 10_000, 0.02
 _PANEL = (260, 220)
+HIGHEST = 2.2
+"""Of a curve, in values of the noisy input: networks that failed are cut off."""
 
 Curve = dict[float, list[float]]
 """Value of the setting -> a mean for each seed of the training."""
 
 
 def curves_of(grid: Grid, setting: str, column: str) -> dict[str, Curve]:
-    """How the networks were trained -> curve; means are over all cells of a row.
+    """How the networks were trained and used -> curve; means are over all cells of a row.
 
     Networks trained alike but for their seed are one curve.
     """
-    row_name = re.compile(rf"{setting} = (\d+) \((.+?)(?:, seed \d+)?\)")
+    row_name = re.compile(rf"{setting} = (\d+)( [^(]+)? \((.+?)(?:, seed \d+)?\)")
     found: dict[str, Curve] = {}
     for row in grid.rows:
         match = row_name.fullmatch(row.method)
         values = [value for (_, _, name), value in row.values.items() if name == column]
         if match and values and row.group != "published":
-            found.setdefault(match[2], {}).setdefault(float(match[1]), []).append(fmean(values))
+            label = match[3] + (f",{match[2]}" if match[2] else "")
+            found.setdefault(label, {}).setdefault(float(match[1]), []).append(fmean(values))
     return found
 
 
@@ -79,6 +82,7 @@ def _draw(path: Path, grid: Grid, setting: str) -> list[Path]:
         values = [v for (_, _, c), v in noisy.values.items() if c == column] if noisy else []
         if values:
             axes.axhline(fmean(values), linestyle="--", color="gray", label="noisy input")
+            axes.set_ylim(top=HIGHEST * fmean(values))
         axes.set_xlabel(f"${setting}$")
         axes.set_ylabel(column_label(column))
         axes.set_ylim(bottom=0)

@@ -55,6 +55,7 @@ def network_method(
     iterations: int | Literal["auto"] = "auto",
     partitions: int | Literal["auto"] = "auto",
     max_move: float | None = None,
+    seed: int | None = None,
 ) -> Method:
     """A loaded network as a method; mode and the numbers are those of `Denoiser`."""
 
@@ -68,11 +69,18 @@ def network_method(
     settings = {"weights": weights, "mode": mode, "iterations": iterations}
     if partitions != "auto":
         settings["parts"] = partitions  # the key is part of the hash that stored results carry
+    if seed is not None:
+        settings["seed"] = seed
     return Method(
         name,
         "ours",
         lambda: Denoiser(
-            model, mode=mode, iterations=iterations, partitions=partitions, max_move=max_move
+            model,
+            mode=mode,
+            iterations=iterations,
+            partitions=partitions,
+            max_move=max_move,
+            seed=seed,
         ),
         denoise,
         settings,

@@ -15,6 +15,8 @@ from pdflow.errors import PdflowError
 
 PASSES = PARTITIONS = 1
 """Passes and partitions of all trained variants, at every noise level."""
+EPS_SEED = 0
+"""Of the variants that draw eps."""
 
 
 def variants_of(table: Table, options: Options) -> list[tuple[str, Variant]]:
@@ -76,4 +78,5 @@ def _variant_method(name: str, variant: Variant, options: Options, device: str) 
 
     # Without a bound on moves: it would hide what a network that fails does.
     network = trained(variant, options.folder, device)
-    return network_method(name, network, "points", PASSES, PARTITIONS, max_move=inf)
+    seed = EPS_SEED if variant.drawn else None
+    return network_method(name, network, "points", PASSES, PARTITIONS, max_move=inf, seed=seed)

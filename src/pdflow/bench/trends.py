@@ -93,7 +93,8 @@ def _cds(row: Row) -> dict[tuple[str, str], float]:
 
 
 def _vanilla_flow(grid: Grid) -> Verdict | None:
-    cds = _mean_cds(grid, ("noisy", "D_a = 0", "D_a = 8", "D_a = 16", "D_a = 32", "D_a = 64"))
+    names = "D_a = 0", "D_a = 8", "D_a = 16", "D_a = 32", "D_a = 64 with drawn eps"
+    cds = _mean_cds(grid, ("noisy", *names))
     if "D_a = 0" not in cds or len(cds) < 3:
         return None
     augmented = {name: cd for name, cd in cds.items() if name not in ("noisy", "D_a = 0")}

@@ -109,10 +109,14 @@ class Training:
 
 @dataclass(frozen=True)
 class Variant:
-    """A network to be compared: its row in the table, and its recipe."""
+    """A network to be compared: its row in the table, and its recipe.
+
+    drawn  whether it decodes from eps that are drawn, as in the paper, and not from their mean
+    """
 
     name: str
     recipe: Recipe
+    drawn: bool = False
 
     @property
     def digest(self) -> str:

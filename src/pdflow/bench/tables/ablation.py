@@ -30,12 +30,16 @@ def ablation_table(
     source: str,
     variants: Callable[[Training], list[Variant]],
     levels: tuple[float, ...] = (LEVEL,),
+    note: str = "",
 ) -> Table:
-    """A table of variants on 10K points of PUSet; those of the paper's size at all levels."""
+    """A table of variants on 10K points of PUSet; those of the paper's size at all levels.
+
+    note  what is said of this table besides NOTE
+    """
 
     def cells(options: Options) -> list[Cell]:
         own = LEVELS if options.size == "paper" else levels
         chosen = replace(options, points=options.points or (POINTS,), levels=options.levels or own)
         return gaussian_cells(chosen, METRICS)
 
-    return Table(name, title, shows, source, NOTE, cells, noisy_input, variants)
+    return Table(name, title, shows, source, f"{NOTE} {note}".strip(), cells, noisy_input, variants)
