@@ -35,6 +35,8 @@ def grid(cds: dict[str, float], group: str = "ours") -> Grid:
          {"L = 8": 4.0, "forward + MLP": 3.0}),
         ("architecture", "L = 8 is the best", {"L = 4": 4.0, "L = 8": 3.0, "L = 12": 3.5},
          {"L = 4": 4.0, "L = 8": 3.6, "L = 12": 3.5}),
+        ("architecture", "L = 8 is the best", {"L = 4": 4.0, "L = 8": 3.0, "L = 12": 3.1},
+         {"L = 4": 4.0, "L = 8": 3.0, "L = 12": 3.01}),
         ("masked-dims", "D_m = 0", {"noisy": 8.0, "D_m = 0": 8.01}, {"noisy": 8.0, "D_m = 0": 7.0}),
     ],
 )  # fmt: skip

@@ -115,7 +115,8 @@ def _depth(grid: Grid) -> Verdict | None:
     cds = _mean_cds(grid, ("L = 4", "L = 8", "L = 12"))
     if len(cds) < 3:
         return None
-    return cds["L = 8"] == min(cds.values()), _listed(cds)
+    ours = cds.pop("L = 8")
+    return not any(_at_most(other, ours) for other in cds.values()), _listed({"L = 8": ours, **cds})
 
 
 def _inverse(grid: Grid) -> Verdict | None:
