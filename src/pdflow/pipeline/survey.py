@@ -17,6 +17,7 @@ from pdflow.noise.estimate import NoiseEstimate, estimate_noise
 from pdflow.noise.known import KnownNoise, check_noise, known_noise
 from pdflow.pipeline.options import named_column
 from pdflow.pipeline.outliers import Facts, find_outliers
+from pdflow.pipeline.outliers.evidence import Views
 from pdflow.pipeline.outliers.isolated import (
     find_isolated_points,
     log_distances,
@@ -84,14 +85,14 @@ def survey_cloud(
 
 
 def far_points(
-    search: NeighborSearch, survey: Survey, thin: NDArray[np.bool_] | None = None
+    search: NeighborSearch, survey: Survey, views: Views | None = None
 ) -> NDArray[np.bool_]:
     """(U,): which points are far from all others, by a survey of the cloud that they belong to.
 
-    thin  (U,) points for a coarse view, chosen alike in all parts of a cloud
+    views  (U,) in how many coarse clouds each point is, chosen alike in all parts of a cloud
     """
     if survey.facts is not None:
-        return find_outliers(search, survey.facts, thin)[0]
+        return find_outliers(search, survey.facts, views)[0]
     far = find_isolated_points(search, survey.outlier_limit)
     return _unexplained(search, far, survey.estimated_sigma, search.subset(~far))
 
@@ -126,9 +127,12 @@ def is_implausible(cloud: PointCloud, noise: NoiseEstimate) -> bool:
     point of one is left, terrain and trees between the points look like noise of many feet.
     """
     returns = cloud.attributes.get("number_of_returns")
-    if returns is None or not len(returns) or noise.sigma <= MOST_LASER_NOISE:
-        return False
-    return bool(np.max(returns) > 1)
+    return returns is not None and len(returns) > 0 and exceeds_lasers(np.max(returns), noise.sigma)
+
+
+def exceeds_lasers(returns: float, sigma: float) -> bool:
+    """Whether noise is more than a scanner has whose pulses have up to so many returns."""
+    return bool(returns > 1 and sigma > MOST_LASER_NOISE)
 
 
 def is_clean(noise: NoiseEstimate) -> bool:

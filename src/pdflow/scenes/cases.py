@@ -59,6 +59,7 @@ KINDS: dict[str, Kind] = {
     "open-sheet": Kind(OPEN, ("even", "random")),
     "sharp-edges": Kind(SHARP, ("even", "random")),
     "rods": Kind(("rods",), ("even", "random")),
+    "thin-ends": Kind(("limbs",), ("even", "random")),
     "sparse-detail": Kind(DETAILED, ("even",)),
     "strokes": Kind(DETAILED, ("strokes",)),
     "fading": Kind(OBJECTS, ("fading",)),
@@ -167,6 +168,9 @@ PLACE_SHARE = 0.25
 TRAINING_PLACES = ("terrain", "terrain", "room")
 """Terrain twice as often, because only it has points that lie on no surface."""
 
+TRAINING_OBJECTS = (*OBJECTS, "limbs", "limbs")
+"""Limbs twice as often: noisy thin ends look like leaves, which are to stay as they are."""
+
 PLACE_SCANNERS = ("rotating-head", "line-scanner", "depth-camera", "random", "fading")
 """Scanners of places: nobody samples a street evenly."""
 
@@ -186,5 +190,5 @@ def training_scan(seed: int, points: tuple[int, int] = (10_000, 30_000)) -> Scan
     if rng.random() < PLACE_SHARE:
         surface: Surface = SURFACES[_one_of(TRAINING_PLACES, rng)](rng)
         return SCANNERS[_one_of(PLACE_SCANNERS, rng)](surface, count, rng)
-    surface = SURFACES[_one_of(OBJECTS, rng)](rng)
+    surface = SURFACES[_one_of(TRAINING_OBJECTS, rng)](rng)
     return SCANNERS[_one_of(tuple(SCANNERS), rng)](surface, count, rng)

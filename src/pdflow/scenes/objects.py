@@ -107,6 +107,31 @@ def rods(rng: Generator) -> Surface:
     return an_object(*meshes)
 
 
+def limbs(rng: Generator) -> Surface:
+    """Bent limbs that get thinner towards round ends, as fingers and horns do."""
+    count = int(rng.integers(2, 6))
+    meshes = []
+    for place in np.linspace(-0.6, 0.6, count):
+        thick = log_uniform(rng, 0.04, 0.4 / count)
+        thin = log_uniform(rng, 0.015, thick)
+        length = rng.uniform(0.8, 1.5)
+        # A limb ends where the half circles of its ends do; points lie close to each other there.
+        turns = np.linspace(0, np.pi / 2, 8)
+        first, last = thick * (1 - np.cos(turns)), length - thin * (1 - np.cos(turns[::-1]))
+        along = np.concatenate([first, np.linspace(thick, length - thin, 40)[1:-1], last])
+        radii = thick + (thin - thick) * np.clip((along - thick) / (length - thick - thin), 0, 1)
+        radii[:8], radii[-8:] = thick * np.sin(turns), thin * np.sin(turns[::-1])
+        bends = rng.uniform(-0.3, 0.3, 2)
+        share = along / length
+        path = np.column_stack([
+            place + 0.3 / count * rng.uniform(-1, 1) * np.sin(np.pi * share),
+            along - length / 2,
+            bends[0] * share**2 + bends[1] * np.sin(np.pi * share),
+        ])  # fmt: skip
+        meshes.append(tube(path, radii, 16))
+    return an_object(*meshes)
+
+
 def boxes(rng: Generator) -> Surface:
     """Boxes of all sizes on a plate."""
     meshes = [rectangle(np.array([-0.75, -0.75, 0]), np.array([1.5, 0, 0]), np.array([0, 1.5, 0]))]
@@ -248,6 +273,7 @@ OBJECTS: dict[str, Callable[[Generator], Surface]] = {
     "plates": plates,
     "slab": slab,
     "rods": rods,
+    "limbs": limbs,
     "boxes": boxes,
     "stairs": stairs,
     "profile-bar": profile_bar,

@@ -66,6 +66,7 @@ SCENES = (
     Scene("open sheet", "open-sheet"),
     Scene("sharp edges", "sharp-edges"),
     Scene("rods", "rods"),
+    Scene("thin ends", "thin-ends", levels=(0.005, 0.01, 0.02)),
     Scene("fading density", "fading"),
     Scene("holes", "holes"),
     Scene("depth camera", "depth-camera", extras=(surface_rms,)),
