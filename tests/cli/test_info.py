@@ -182,6 +182,18 @@ def test_noise_of_few_points_is_called_rough(pdflow, scan):
     assert "rough" in pdflow("info", scan, "--noise").out
 
 
+@pytest.mark.parametrize(("returns", "plausible"), [(3, False), (1, True)])
+def test_noise_beyond_laser_scanners_is_not_believed(pdflow, tmp_path, returns, plausible):
+    rng = np.random.default_rng(0)
+    terrain = 200 * rng.random((1200, 3)) * [1, 1, 0]
+    terrain[:, 2] = 10 * rng.normal(size=1200)
+    path = tmp_path / "feet.las"
+    write(path, PointCloud(terrain, {"number_of_returns": np.full(1200, returns, np.uint8)}))
+    result = json.loads(pdflow("info", path, "--noise", "--json").out)
+    assert result["noise_is_plausible"] == plausible
+    assert ("no laser scanner" in pdflow("info", path, "--noise").out) != plausible
+
+
 WKT = (
     'PROJCS["ETRS89 / UTM zone 32N",GEOGCS["ETRS89",AUTHORITY["EPSG","4258"]],'
     'UNIT["metre",1,AUTHORITY["EPSG","9001"]],AUTHORITY["EPSG","25832"]]'

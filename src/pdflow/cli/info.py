@@ -125,7 +125,7 @@ def _inspect_cloud(path: Path, format: str | None, drop: bool, noise: bool) -> R
         **_extent(survey.low, survey.high),
         "spacing": spacing.median(),
         "density": density.value(),
-        **(_noise(thinned) if noise else {}),
+        **(_noise(thinned, survey.attributes) if noise else {}),
         "attributes": survey.attributes,
         "classes": survey.classes,
         "epsg": epsg_codes(crs) if isinstance(crs, str) else None,
@@ -134,7 +134,7 @@ def _inspect_cloud(path: Path, format: str | None, drop: bool, noise: bool) -> R
     }
 
 
-def _noise(chunks: list[NDArray[np.float64]]) -> Result:
+def _noise(chunks: list[NDArray[np.float64]], attributes: dict[str, Result]) -> Result:
     """The estimated noise in the cloud's unit and relative to its bounding sphere.
 
     Thinning does not change the noise, so a part of a large cloud is enough.
@@ -142,14 +142,18 @@ def _noise(chunks: list[NDArray[np.float64]]) -> Result:
     import numpy as np
 
     from pdflow.noise.estimate import estimate_noise
+    from pdflow.pipeline.survey import exceeds_lasers
 
     estimate = estimate_noise(np.concatenate(chunks))
+    returns = attributes.get("number_of_returns", {}).get("max")
+    returns = returns if isinstance(returns, int | float) else 0  # no points, or several columns
     return {
         "noise": estimate.sigma,
         "relative_noise": estimate.relative,
         "noise_is_reliable": estimate.reliable,
         "noise_kind": estimate.kind,
         "noise_error": estimate.error,
+        "noise_is_plausible": not exceeds_lasers(returns, estimate.sigma),
     }
 
 
@@ -207,6 +211,8 @@ def _describe_noise(result: Result) -> list[str]:
     lines = [f"{result['noise']:.6g}, estimated ({share})"]
     if not result["noise_is_reliable"]:
         return [*lines, "rough because there are few points"]
+    if not result["noise_is_plausible"]:
+        return [*lines, "no laser scanner has that much: points lie too far apart for an estimate"]
     if result["noise_kind"] != "none":
         lines.append(f"typical error: a factor of {math.exp(result['noise_error']):.2f}")
     return [*lines, NOISE_KINDS[result["noise_kind"]]]
