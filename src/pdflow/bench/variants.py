@@ -160,7 +160,8 @@ def variant(
         **size.network,
     }
     network = replace(base.model, **changes, **model)
-    inference = replace(base.inference, **size.inference)
+    # That of one recipe for all: tables fix passes and partitions themselves.
+    inference = replace(load_recipe("paper-lcc").inference, **size.inference)
     # Always the same name, because only settings may matter: equal variants are trained once.
     data = replace(base.data, noise=(noise,), cut=size.cut, seeds=size.regions, holdout=())
     return Variant(name, Recipe("ablation", network, inference, data, loss, optim))
