@@ -8,7 +8,7 @@ import numpy as np
 
 from pdflow.geometry.arrays import FloatArray
 
-LOWEST = -0.7
+LOWEST = -1.0
 """Log odds below which nothing is taken, unless it is rather an outlier than not."""
 
 MOST_TAKEN = 0.0035
