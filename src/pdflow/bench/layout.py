@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -177,10 +179,28 @@ def build_grid(table: str, store: Store) -> Grid:
         for name in methods
     ]
     rows += [row for p in published_rows(table) if (row := _published_row(p, blocks)) is not None]
-    rows.sort(key=lambda row: GROUPS.index(row.group))
     used = {record.run for record in records}
     runs = tuple(run for key, run in store.runs.items() if key in used)
-    return Grid(tuple(blocks), tuple(rows), runs, published_shapes(table))
+    return Grid(tuple(blocks), tuple(in_order(rows)), runs, published_shapes(table))
+
+
+def in_order(rows: Sequence[Row]) -> list[Row]:
+    """Rows by their group, then networks that were trained alike, by the setting that they vary.
+
+    >>> names = "D_m = 35 (small)", "D_m = 4 (small)", "D_m = 8 (paper)", "noisy"
+    >>> rows = [Row(name, "reference" if name == "noisy" else "ours", "", {}) for name in names]
+    >>> [row.method for row in in_order(rows)]
+    ['D_m = 4 (small)', 'D_m = 35 (small)', 'D_m = 8 (paper)', 'noisy']
+    """
+    trainings = list(dict.fromkeys(row.method.partition(" (")[2] for row in rows))
+
+    def place(row: Row) -> tuple[int, int, float]:
+        name, _, training = row.method.partition(" (")
+        setting = re.search(r" = (\d+)", name)
+        value = float(setting[1]) if setting else inf
+        return GROUPS.index(row.group), trainings.index(training), value
+
+    return sorted(rows, key=place)
 
 
 def _blocks(records: Iterable[Record]) -> list[Block]:
