@@ -6,7 +6,8 @@
 All scenes come from generator seeds that are held out from training. The peer is the statistical
 filter of Open3D and PCL with 20 neighbours and 1 deviation.
 
-    far      share of the outliers more than 4 sigma off the surface that are found
+    far      share of the outliers more than 4 sigma off the surface that are found; the worst
+             scene in brackets
     all      share of all outliers that are found
     truth    share of all outliers that lie farther off the true surface than 99 % of its points:
              what could be found with 1 % taken if the surface were known
@@ -74,17 +75,23 @@ def print_cells(seeds: range, points: int) -> None:
                     masks = (far, case.outliers, ~case.outliers)
                     found, _ = find_outliers(NeighborSearch(case.noisy))
                     filtered = ~statistical_filter(case.noisy)
-                    ours.append([found[mask].mean() for mask in masks])
-                    peer.append([filtered[mask].mean() for mask in masks])
+                    ours.append([share_of(found, mask) for mask in masks])
+                    peer.append([share_of(filtered, mask) for mask in masks])
                     limit = np.quantile(off[~case.outliers], 1 - MOST_TAKEN)
                     known.append((off[case.outliers] > limit).mean())
-                a, b = np.mean(ours, axis=0), np.mean(peer, axis=0)
+                a, b = np.nanmean(ours, axis=0), np.nanmean(peer, axis=0)
                 print(
                     f"| {kind.removeprefix('outliers-')} | {share:.0%} | {level:.1%} "
-                    f"| {a[0]:.3f} | {a[1]:.3f} | {a[2]:.2%} ({np.max(ours, axis=0)[2]:.2%}) "
+                    f"| {a[0]:.3f} ({np.nanmin(ours, axis=0)[0]:.3f}) | {a[1]:.3f} "
+                    f"| {a[2]:.2%} ({np.max(ours, axis=0)[2]:.2%}) "
                     f"| {np.mean(known):.3f} | {b[0]:.3f} | {b[1]:.3f} | {b[2]:.1%} |",
                     flush=True,
                 )
+
+
+def share_of(found: np.ndarray, mask: np.ndarray) -> float:
+    """The share of points of a mask that are found; NaN if there are none."""
+    return float(found[mask].mean()) if mask.any() else np.nan
 
 
 def print_kinds(seeds: range, points: int) -> None:
