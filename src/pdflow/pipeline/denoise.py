@@ -210,7 +210,7 @@ class Denoiser:
         that stays noisy does more harm than an outlier that moves.
         """
         if far is None:
-            far = far_points(search, survey, None if layout is None else layout.views)
+            far = far_points(search, survey, None if layout is None else layout.thin)
         if layout is None:
             require_surface(int(np.count_nonzero(~far)))
         return far

@@ -19,7 +19,7 @@ from pdflow.geometry.frame import Frame, unit_sphere
 from pdflow.geometry.morton import Grid
 from pdflow.geometry.neighbors import NeighborSearch
 from pdflow.pipeline.normalise import Normalised
-from pdflow.pipeline.outliers.evidence import Views, views_of
+from pdflow.pipeline.outliers.evidence import THINNED
 
 LARGE = 2**18
 """Clouds of more points are large."""
@@ -76,14 +76,14 @@ class Layout:
         return np.asarray(self.rows % PROBE_STEP == 0)
 
     @property
-    def views(self) -> Views:
-        """(m,): in how many coarse clouds each point is, cell by cell in the order of rows."""
+    def thin(self) -> NDArray[np.bool_]:
+        """(m,): every fourth point of each cell, in the order of rows."""
         cells = np.zeros(len(self.rows), np.int64) if self.cells is None else self.cells
         order = np.lexsort((self.rows, cells))
         _, starts, counts = np.unique(cells[order], return_index=True, return_counts=True)
-        views = np.empty(len(order), dtype=np.uint8)
-        views[order] = views_of(np.arange(len(order)) - np.repeat(starts, counts))
-        return views
+        thin = np.empty(len(order), dtype=bool)
+        thin[order] = (np.arange(len(order)) - np.repeat(starts, counts)) % THINNED == 0
+        return thin
 
     def sample(self, search: NeighborSearch) -> NeighborSearch:
         """The search of the sample, from that of the points."""

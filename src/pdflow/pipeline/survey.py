@@ -17,7 +17,6 @@ from pdflow.noise.estimate import NoiseEstimate, estimate_noise
 from pdflow.noise.known import KnownNoise, check_noise, known_noise
 from pdflow.pipeline.options import named_column
 from pdflow.pipeline.outliers import Facts, find_outliers
-from pdflow.pipeline.outliers.evidence import Views
 from pdflow.pipeline.outliers.isolated import (
     find_isolated_points,
     log_distances,
@@ -85,14 +84,14 @@ def survey_cloud(
 
 
 def far_points(
-    search: NeighborSearch, survey: Survey, views: Views | None = None
+    search: NeighborSearch, survey: Survey, thin: NDArray[np.bool_] | None = None
 ) -> NDArray[np.bool_]:
     """(U,): which points are far from all others, by a survey of the cloud that they belong to.
 
-    views  (U,) in how many coarse clouds each point is, chosen alike in all parts of a cloud
+    thin  (U,) points for a coarse view, chosen alike in all parts of a cloud
     """
     if survey.facts is not None:
-        return find_outliers(search, survey.facts, views)[0]
+        return find_outliers(search, survey.facts, thin)[0]
     far = find_isolated_points(search, survey.outlier_limit)
     return _unexplained(search, far, survey.estimated_sigma, search.subset(~far))
 

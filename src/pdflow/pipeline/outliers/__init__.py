@@ -30,7 +30,6 @@ from pdflow.pipeline.outliers.evidence import (
     LARGEST_ODDS,
     Described,
     Surface,
-    Views,
     second,
 )
 from pdflow.pipeline.outliers.rule import Network, load_rule
@@ -54,13 +53,13 @@ class Facts(NamedTuple):
 def find_outliers(
     search: NeighborSearch,
     facts: Facts | None = None,
-    views: Views | None = None,
+    thin: NDArray[np.bool_] | None = None,
 ) -> tuple[NDArray[np.bool_], Facts]:
     """(M,): whether each point of a cloud is an outlier; and what was found out for it.
 
     search  of distinct points
     facts   of the cloud that these points are a part of; by default their own
-    views   (M,) in how many of the coarse clouds each point is; by default spread evenly
+    thin    (M,) one of about four points, for a coarse view; by default evenly spread ones
 
     Scaling and moving the cloud changes nothing, up to rounding. A cloud of fewer than 64 points
     has no outliers: nothing says which of them are the surface.
@@ -68,7 +67,7 @@ def find_outliers(
     if len(search) < FEWEST_POINTS:
         none = np.zeros(len(search), dtype=bool)
         return none, facts or Facts(np.zeros(5), np.zeros(len(load_rule())), LARGEST_ODDS)
-    odds, known = judge(Described.of(search, views), load_rule(), facts)
+    odds, known = judge(Described.of(search, thin), load_rule(), facts)
     return np.asarray(odds > known.cut), known
 
 

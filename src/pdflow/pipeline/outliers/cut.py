@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from pdflow.geometry.arrays import FloatArray
 
 LOWEST = -1.0
-"""Log odds below which nothing is taken, unless it is rather an outlier than not."""
+"""Log odds below which nothing is taken."""
 
-MOST_TAKEN = 0.0035
-"""Share of the surface points that may be taken, as the odds foretell it. It may be three times as
-many, where a surface has much that looks like outliers."""
+MOST_TAKEN = 0.0025
+"""Share of the surface points that may be taken, as the odds foretell it."""
 
 FITTED = 1 / 23
 """Outliers per point of a surface, by the weights that the rule was fitted with."""
@@ -27,8 +24,7 @@ def choose_cut(odds: FloatArray) -> float:
 
     The odds are those of the fit, where outliers are FITTED times as many as other points. The
     share of outliers in the cloud at hand follows from them in a few rounds, and with it the
-    chance that each point belongs to a surface. The cut is as low as these chances allow; where
-    outliers are many, it may be lower than LOWEST.
+    chance that each point belongs to a surface. The cut is as low as these chances allow.
     """
     ratios = np.exp(np.clip(odds, -12, 12)) / FITTED
     share = 0.02
@@ -38,5 +34,4 @@ def choose_cut(odds: FloatArray) -> float:
     order = np.argsort(-odds, kind="stable")
     taken = np.cumsum(1 - chances[order])
     count = int(np.searchsorted(taken, MOST_TAKEN * taken[-1]))
-    even = math.log(FITTED) - math.log(share / (1 - share))
-    return max(min(LOWEST, even), float(odds[order[count]]))
+    return max(LOWEST, float(odds[order[count]]))

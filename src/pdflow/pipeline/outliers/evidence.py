@@ -30,12 +30,8 @@ from pdflow.pipeline.outliers.surroundings import (
 COMPARED = (SPACING, len(REACHES) - 1, *THICKNESSES, BREADTH, ACROSS)
 """Numbers of its neighbours that a point is compared with; the first is their spacing."""
 
-COARSER = (4, 16)
-"""One of so many points is in each coarse cloud, which shows surroundings twice and four times as
-large: a clump beside the layer of a noisy surface is as thick as the layer at smaller sizes."""
-
-FEWEST_COARSE = 16
-"""Points without which a coarse cloud is as good as none."""
+THINNED = 4
+"""One of so many points is in the coarse cloud, which shows the surroundings at twice the size."""
 
 FEWEST_POINTS = 64
 """Clumps of fewer points are no surface."""
@@ -51,7 +47,6 @@ SURFACE, SUSPECT = 0.0, -5.0
 above SUSPECT are judged again."""
 
 Numbers = NDArray[np.floating[Any]]
-Views = NDArray[np.uint8]
 
 LEAST_SHARE = 0.003
 """Smallest share of outliers in a cloud that is told from none."""
@@ -62,11 +57,11 @@ class Described:
     """A cloud of M points with what surrounds each of them.
 
     numbers   (M, NUMBERS) logarithms of lengths
-    coarse    (M, NUMBERS len(COARSER)) the same in the coarse clouds
+    coarse    (M, NUMBERS) the same in the coarse cloud
     compared  (M, len(COMPARED)) those of the numbers that neighbours are compared with
     sampled   (M, SAMPLED) rows of neighbours
     units     (M,) median log spacing of these
-    views     (M,) in how many of the coarse clouds each point is
+    thin      (M,) points of the coarse cloud
     """
 
     search: NeighborSearch
@@ -75,20 +70,20 @@ class Described:
     compared: NDArray[np.float32]
     sampled: Rows
     units: FloatArray
-    views: Views
+    thin: NDArray[np.bool_]
 
     @staticmethod
-    def of(search: NeighborSearch, views: Views | None = None) -> Described:
-        """Describe all points of a search; `views` (M,) chooses the coarse clouds."""
-        views = _spread_views(search) if views is None else views
+    def of(search: NeighborSearch, thin: NDArray[np.bool_] | None = None) -> Described:
+        """Describe all points of a search; `thin` (M,) chooses the coarse cloud."""
+        thin = _thinned(search) if thin is None else thin
         numbers, sampled, _ = describe(search, search.points, search.points)
-        coarse = _describe_coarse(search, views, search.points, search.points)
+        coarse, _, _ = describe(search.subset(thin), search.points, search.points)
         compared = np.ascontiguousarray(numbers[:, COMPARED])
         spacings = compared[:, 0]
         units = fill_rows(
             np.empty(len(search)), lambda part: np.median(spacings[sampled[part]], axis=1)
         )
-        return Described(search, numbers, coarse, compared, sampled, units, views)
+        return Described(search, numbers, coarse, compared, sampled, units, thin)
 
     def whole(self) -> FloatArray:
         """Spacing, its spread and the thickness of layers, for the whole cloud."""
@@ -163,7 +158,7 @@ def second(
     numbers, sampled, feet = describe(surface, points, points)
     # The nearest points are those on the near side of the layer: look again from its middle.
     below, under, feet = describe(surface, points, feet)
-    coarse = _describe_coarse(surface, cloud.views[found.mask], points, feet)
+    coarse, _, _ = describe(cloud.search.subset(found.mask & cloud.thin), points, feet)
     columns: list[Numbers] = [cloud.first(whole, rows)]
     for values, around in ((numbers, compared[sampled]), (below, compared[under])):
         local = np.median(around[:, :, 0], axis=1)
@@ -183,36 +178,11 @@ def second(
     return np.column_stack(columns)
 
 
-def views_of(places: IntArray) -> Views:
-    """In how many coarse clouds the points are that have these places in an even order.
-
-    >>> views_of(np.array([0, 1, 4, 16, 20])).tolist()
-    [2, 0, 1, 2, 1]
-    """
-    return np.asarray(sum(places % step == 0 for step in COARSER), np.uint8)
-
-
-def _spread_views(search: NeighborSearch) -> Views:
-    """(M,): coarse clouds whose points are evenly spread over the tree's leaves."""
-    views = np.empty(len(search), dtype=np.uint8)
-    views[search.tree.order[search.kept]] = views_of(np.arange(len(search)))
-    return views
-
-
-def _describe_coarse(
-    search: NeighborSearch, views: Views, points: FloatArray, places: FloatArray
-) -> NDArray[np.float32]:
-    """(q, NUMBERS len(COARSER)): `describe` in the coarse clouds of a search of views (M,).
-
-    Where too few points are left, the cloud before counts once more.
-    """
-    columns, seen = [], search
-    for view in range(len(COARSER)):
-        chosen = views > view
-        if np.count_nonzero(chosen) >= FEWEST_COARSE:
-            seen = search.subset(chosen)
-        columns.append(describe(seen, points, places)[0])
-    return np.concatenate(columns, axis=1)
+def _thinned(search: NeighborSearch) -> NDArray[np.bool_]:
+    """(M,): every THINNED-th point, evenly spread over the tree's leaves."""
+    thin = np.zeros(len(search), dtype=bool)
+    thin[search.tree.order[search.kept][::THINNED]] = True
+    return thin
 
 
 def _beside(around: NDArray[np.float32], units: Numbers) -> list[Numbers]:
