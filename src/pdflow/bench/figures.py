@@ -36,7 +36,7 @@ ERROR_METHODS = ("noisy", "cgal-jet", "cgal-bilateral", "pdflow-paper", "pdflow"
 ERROR_POINTS, ERROR_LEVEL = 10_000, 0.02
 _PANEL = (260, 220)
 HIGHEST = 2.2
-"""Of a curve, in values of the noisy input: networks that failed are cut off."""
+"""Top of a plot, relative to the noisy input: curves of networks that failed leave it."""
 
 Curve = dict[float, list[float]]
 """Value of the setting -> a mean for each seed of the training."""

@@ -16,7 +16,7 @@ from pdflow.errors import PdflowError
 PASSES = PARTITIONS = 1
 """Passes and partitions of all trained variants, at every noise level."""
 EPS_SEED = 0
-"""Of the variants that draw eps."""
+"""Seed of the variants that draw eps."""
 
 
 def variants_of(table: Table, options: Options) -> list[tuple[str, Variant]]:

@@ -160,7 +160,7 @@ def variant(
         **size.network,
     }
     network = replace(base.model, **changes, **model)
-    # That of one recipe for all: tables fix passes and partitions themselves.
+    # One inference config for all: the tables fix passes and partitions.
     inference = replace(load_recipe("paper-lcc").inference, **size.inference)
     # Always the same name, because only settings may matter: equal variants are trained once.
     data = replace(base.data, noise=(noise,), cut=size.cut, seeds=size.regions, holdout=())

@@ -115,12 +115,12 @@ def limbs(rng: Generator) -> Surface:
         thick = log_uniform(rng, 0.04, 0.4 / count)
         thin = log_uniform(rng, 0.015, thick)
         length = rng.uniform(0.8, 1.5)
-        # A limb ends where the half circles of its ends do; points lie close to each other there.
+        # Half spheres close both ends; the path has more points there.
         turns = np.linspace(0, np.pi / 2, 8)
         first, last = thick * (1 - np.cos(turns)), length - thin * (1 - np.cos(turns[::-1]))
         along = np.concatenate([first, np.linspace(thick, length - thin, 40)[1:-1], last])
         radii = thick + (thin - thick) * np.clip((along - thick) / (length - thick - thin), 0, 1)
-        radii[:8], radii[-8:] = thick * np.sin(turns), thin * np.sin(turns[::-1])
+        radii[: len(first)], radii[-len(last) :] = thick * np.sin(turns), thin * np.sin(turns[::-1])
         bends = rng.uniform(-0.3, 0.3, 2)
         share = along / length
         path = np.column_stack([

@@ -34,7 +34,7 @@ def ablation_table(
 ) -> Table:
     """A table of variants on 10K points of PUSet; those of the paper's size at all levels.
 
-    note  what is said of this table besides NOTE
+    note  remarks on this table, added to NOTE
     """
 
     def cells(options: Options) -> list[Cell]:

@@ -33,7 +33,8 @@ TABLE = ablation_table(
     "Number D_a of augmented channels, from the vanilla flow (D_a = 0) on, with the LCC filter",
     "figure of the augmentation channels",
     variants,
-    note="Rows without `with drawn eps` decode from the mean of the extra dimensions (eps = 0), as "
-    "pdflow does by default. With 64 of them that is far from all that the network saw in "
-    "training, and it fails; with drawn eps, as the paper decodes, it does not.",
+    note="Rows decode from the mean of the extra dimensions (eps = 0), as pdflow does by default, "
+    "unless they say that eps is drawn, as in the paper. With 64 extra dimensions the mean is far "
+    "from everything that the network saw in training, so it fails there; with drawn eps it does "
+    "not.",
 )
